@@ -730,3 +730,11 @@ def test_what_json_cannot_carry_is_named() -> None:
 def test_what_was_dumped_can_be_parsed_again() -> None:
     deep = Deep(Inner(1), Inner(2), [Inner(3)], {"k": Inner(4)}, colour=Colour.BLUE, free={"any": [1]})
     assert parser_for(Deep)(dump(deep)) == deep
+
+
+@pytest.mark.parametrize("refs", [{"a": "a"}, {"a": "b", "b": "a"}, {"a": "b", "b": "c", "c": "b"}])
+def test_references_that_lead_to_each_other_alone_are_refused(refs: dict[str, str]) -> None:
+    definitions = {name: {"$ref": f"#/$defs/{other}"} for name, other in refs.items()}
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": definitions}
+    with pytest.raises(ToolValidationError, match=r"\$ref #/\$defs/. → .* leads to nothing but itself"):
+        parser_for_schema(schema, name="t")

@@ -14,6 +14,7 @@ from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.tools.schema.copying import copied, has_scalars_alone
 from narratoria.tools.schema.defaults import Defaults
 from narratoria.tools.schema.drafts import as_2020_12
+from narratoria.tools.schema.endless import endless_references
 from narratoria.tools.schema.excerpts import show
 from narratoria.tools.schema.narrowing import check_visits, narrowed, unfolds
 from narratoria.tools.schema.problems import (
@@ -82,6 +83,10 @@ def _read(schema: Mapping[str, Any], name: str) -> Schema:
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         got = show(schema.get("type")) if isinstance(schema, Mapping) else show(schema)
         raise ToolValidationError(f'{of_tool(name)}parameters need "type": "object" at the top, got {got}')
+    if (chain := endless_references(dict(schema))) is not None:
+        raise ToolValidationError(
+            f"{of_tool(name)}parameters: $ref {' → '.join(chain)} leads to nothing but itself; let one say a type"
+        )
     return as_2020_12(schema, name)
 
 
