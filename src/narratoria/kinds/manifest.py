@@ -24,7 +24,7 @@ from narratoria.tools.tool import Approval
 
 
 class ManifestExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    description: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    description: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"\S")]
     input: JsonObject = msgspec.field(default_factory=dict)
 
 
@@ -45,7 +45,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     """The keys of a manifest. Times are in seconds."""
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,64}$")]
-    description: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    description: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"\S")]
     title: str | None = None
     parameters: JsonObject = msgspec.field(
         default_factory=lambda: {"type": "object", "additionalProperties": True}

@@ -414,4 +414,6 @@ def _check_made(
 def _check_text(text: str, what: str, kind: ToolKind = FUNCTION) -> None:
     if isinstance(text, str) and text.strip() and (kind.foreign or len(text) <= LONGEST_DESCRIPTION):
         return
+    if isinstance(text, str) and text and not text.strip():
+        raise ToolValidationError(f"{what}: needs 1-{LONGEST_DESCRIPTION} characters, and not only blanks")
     raise ToolValidationError(f"{what}: needs 1-{LONGEST_DESCRIPTION} characters, got {len(str(text))}")
