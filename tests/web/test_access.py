@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import stat
 import time
 from collections.abc import Callable
@@ -215,7 +216,12 @@ def test_the_number_of_this_machine_is_a_name_of_ours(server: RunningServer) -> 
         assert client.get("/stories", headers={"Host": f"127.0.0.2:{server.port}"}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8417", "127.0.0.1.evil.example", ""])
+ODD_HOSTS = ["[::1", "127.0.0.1:abc", "127.0.0.1:80@x", "[::1]x", "127.0.0.1:", "x@127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8417", "127.0.0.1.evil.example", "", *ODD_HOSTS]
+)
 def test_another_host_name_is_refused(server: RunningServer, host: str) -> None:
     with server.client() as client:
         answer = client.get("/stories", headers={"Host": host})
@@ -306,3 +312,18 @@ def test_signing_out_ends_an_idle_stream_at_once(fresh_server: RunningServer) ->
             signed_out = time.monotonic()
             b"".join(chunks)
             assert time.monotonic() - signed_out < 5
+
+
+def test_a_body_that_is_empty_or_said_to_be_huge_is_refused_at_once(server: RunningServer) -> None:
+    with server.client() as client:
+        empty = client.post("/sessions", content=b"", headers={"Content-Type": "application/json"})
+        request = client.build_request(
+            "POST", "/sessions", content=b"{", headers={"Content-Type": "application/json"}
+        )
+        request.headers["Content-Length"] = "99999999999"
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+            lines = [f"{name}: {value}" for name, value in request.headers.items()]
+            connection.sendall("\r\n".join(["POST /sessions HTTP/1.1", *lines, "", "{"]).encode())
+            answer = connection.recv(65_536)
+    assert empty.status_code in {200, 201, 400} and "truncated" not in empty.text
+    assert answer.startswith(b"HTTP/1.1 413 "), answer[:200]

@@ -9,6 +9,7 @@ code needs a sign-in: a cookie, for which the token in an address is exchanged, 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection, Mapping
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -20,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from narratoria.web.refusals import refusal
 from narratoria.web.sign_ins import THIRTY_DAYS, SignIn, SignIns
 
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:@/\\\[\]]+)(?::[0-9]{1,5})?")
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 OPEN_PATHS: Final = ("/static/",)
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -173,9 +175,9 @@ def _host_of(origin: str) -> str | None:
 
 
 def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
+    """Return the name or address of a `Host` header; "" for one that is not written as RFC 9110 says."""
+    found = _HOST.fullmatch(host)
+    return found[1] if found else ""
 
 
 def _is_number(host: str) -> bool:

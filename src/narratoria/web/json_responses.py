@@ -15,10 +15,11 @@ from narratoria.store.store import SessionUnknown
 from narratoria.web.documents import Problem
 from narratoria.web.game_moves import NoCheckpoint, Refused
 from narratoria.web.games import NotFound
-from narratoria.web.request_reading import BadRequest
+from narratoria.web.request_reading import BadRequest, BodyTooLarge
 
 _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     BadRequest: (400, "bad_request"),
+    BodyTooLarge: (413, "too_large"),
     NotFound: (404, "not_found"),
     SessionUnknown: (404, "not_found"),  # deleted while it was asked for
     StoryInvalid: (404, "no_story"),

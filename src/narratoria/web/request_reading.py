@@ -28,6 +28,10 @@ class BadRequest(NarratoriaError):
     """The body does not fit the operation."""
 
 
+class BodyTooLarge(NarratoriaError):
+    """The body is larger than any that is read."""
+
+
 def session_id(request: HttpRequest) -> str:
     return str(request.path_params["id"])
 
@@ -92,16 +96,21 @@ async def body_of(request: HttpRequest, kind: type[T], without: T | None = None)
 
     The content type is required: a form on another site cannot send JSON.
     """
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and (len(declared) > MAX_DIGITS or int(declared) > MAX_BODY):
+        raise BodyTooLarge(f"the body has more than {MAX_BODY:,} bytes")  # before it is waited for
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
         if len(content) > MAX_BODY:
-            raise BadRequest(f"the body has more than {MAX_BODY:,} bytes")
+            raise BodyTooLarge(f"the body has more than {MAX_BODY:,} bytes")
     if without is not None and not content:
         return without
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise BadRequest("send the body as JSON, with Content-Type: application/json")
+    if not content:
+        raise BadRequest("the body is empty; send a JSON object")
     try:
         body = msgspec.json.decode(content, type=kind)
         check_whole(bytes(content))
