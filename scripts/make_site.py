@@ -1,7 +1,8 @@
 """Writes the pages of the documentation site into build/site-src: docs/, the README, and a reference from the code.
 
 `python scripts/make_site.py [FOLDER]`; `make docs` then builds the site with zensical, where a broken link is an error.
-The reference of Python has every name that the documentation tells a reader to import, and all of `narratoria`.
+The reference of Python has every name that the documentation tells a reader to import, all of `narratoria`, and all of
+the modules for authors of tools and servers.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ from draw_rooms import ROOMS, ROOT, edges, reduced
 
 REPOSITORY = "https://github.com/narratoria/narratoria/blob/main/"
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+WHOLE = ("narratoria.sdk", "narratoria.mcp_server", "narratoria.tools.retry")  # every name of their `__all__`
+NAMED = {  # names that pages tell of in words
+    "narratoria.telemetry": {"capture_content"},
+    "narratoria.mcp_server.stdio_server": {"serve_stdio"},
+    "narratoria.mcp_server.http_server": {"serve_http"},
+}
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 
 
@@ -79,7 +86,7 @@ def picture() -> str:
 
 
 def public_names() -> dict[str, list[str]]:
-    """Module → names: those of `narratoria`, and those that README and docs import."""
+    """Module → names: those of `narratoria`, those that README and docs import or name, and those of whole modules."""
     found: dict[str, set[str]] = {
         "narratoria": {name for names in _PUBLIC.values() for name in names.split()}
     }
@@ -88,6 +95,10 @@ def public_names() -> dict[str, list[str]]:
             for node in ast.walk(ast.parse(code)):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("narratoria"):
                     found.setdefault(str(node.module), set()).update(alias.name for alias in node.names)
+    for module in WHOLE:
+        found.setdefault(module, set()).update(importlib.import_module(module).__all__)
+    for module, names in NAMED.items():
+        found.setdefault(module, set()).update(names)
     top = found["narratoria"]
     return {
         module: sorted(names if module == "narratoria" else names - top)

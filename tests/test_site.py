@@ -31,6 +31,12 @@ def site() -> Any:
 def test_every_public_name_and_member_has_a_docstring(site: Any) -> None:
     names = site.public_names()
     assert sum(map(len, names.values())) > 60
+    for module in ("narratoria.sdk", "narratoria.mcp_server", "narratoria.tools.retry"):
+        public = set(importlib.import_module(module).__all__)
+        assert public <= {*names[module], *names["narratoria"]}, module
+    page = site.python_page()
+    for name in ("serve", "Refused", "capture_content", "serve_stdio", "serve_http"):
+        assert f"### {name}\n" in page, name
     silent = []
     for module, listed in names.items():
         for name in listed:

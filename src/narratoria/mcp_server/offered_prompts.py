@@ -44,6 +44,7 @@ class OfferedPrompt:
     arguments: tuple[Argument, ...] = ()
 
     def data(self) -> JsonObject:
+        """Return the prompt as MCP lists it."""
         listed: JsonObject = {"name": self.name}
         if self.title is not None:
             listed["title"] = self.title

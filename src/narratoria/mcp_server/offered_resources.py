@@ -63,6 +63,7 @@ class OfferedResource:
 
     @property
     def is_template(self) -> bool:
+        """True if its address has a placeholder."""
         return "{" in self.uri
 
     def data(self) -> JsonObject:
