@@ -194,3 +194,19 @@ def test_rules_without_a_story_toml_are_told_of(narratoria) -> None:
     ):
         ended = narratoria(*command)
         assert "story.toml: there is no such file; a story needs it" in ended.out + ended.err, command
+
+
+def test_lint_and_tools_list_the_calls_that_are_asked_about(narratoria, tmp_path: Path) -> None:
+    write(tmp_path / "tools" / "pay", {"name": "pay", "approval": "always"})
+    write(tmp_path / "tools" / "look", {"name": "look"})
+    calls = [
+        {"toolId": "a", "toolPath": "pay", "input": {}, "approval": False},  # which it cannot take away
+        {"toolId": "b", "toolPath": "look", "input": {}, "approval": True},
+        {"toolId": "c", "toolPath": "look", "input": {}},
+    ]
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"requestId": "r", "narrative": "", "tools": calls}))
+    asked = ["a: pay: it always asks first", "b: look: the plan asks for approval"]
+    assert narratoria("lint", plan, "--tools", tmp_path / "tools", "--json").json["approvals"] == asked
+    assert "asked about first" in narratoria("lint", plan, "--tools", tmp_path / "tools").out
+    assert "asks first: always" in narratoria("tools", "--tools", tmp_path / "tools").out

@@ -218,6 +218,7 @@ def _show(report: PlanReport) -> None:
         ("missing permissions", "yellow", report.missing_permissions),
         ("conflicts", "yellow", report.conflicts),
         ("effects", "cyan", report.effects),
+        ("asked about first", "cyan", report.approvals),
     ):
         if lines:
             out.print(styled((title, style)))

@@ -146,6 +146,7 @@ def document(tool: AnyTool) -> JsonObject:
         "timeout": tool.timeout,
         "retries": tool.retry.max_retries,
         "permissions": list(tool.permissions),
+        "approval": tool.approval,
         "skill": tool.skill,
         "preconditions": [one.description for one in tool.preconditions],
         "effects": [
@@ -170,6 +171,7 @@ def _show(listing: Listing, *, nothing_asked: bool) -> None:
                 (tool.name, "bold cyan"),
                 (f"({_parameters(tool)})", ""),
                 (f"  {tool.kind.name}", "dim"),
+                (f"  asks first: {tool.approval}" if tool.approval not in (None, "never") else "", "yellow"),
             )
         )
         out.print(styled(("      ", ""), (_first_line(tool.description), "dim")))

@@ -31,6 +31,8 @@ class PlanReport(msgspec.Struct, kw_only=True, rename="camel"):
     conflicts: list[str] = []
     effects: list[str] = []
     missing_permissions: list[str] = []
+    approvals: list[str] = []
+    """Calls that a person will be asked about first."""
 
 
 def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[str] = ()) -> PlanReport:
@@ -48,6 +50,9 @@ def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[s
         if tool is None:
             continue
         report.effects.extend(f"{call.tool_id}: {one.type}: {one.description}" for one in tool.effects)
+        reason = _asks(call, tool)
+        if reason is not None:
+            report.approvals.append(f"{call.tool_id}: {tool.name}: {reason}")
         for permission in _permissions(tool):
             if permission not in granted:
                 report.missing_permissions.append(f"{call.tool_id}: {tool.name} needs {permission!r}")
@@ -78,6 +83,11 @@ def _resolve(plan: PlanDocument, resolver: ToolResolver, report: PlanReport) -> 
         if {tool.name, tool.skill} & set(plan.disabled_skills):
             report.problems.append(f"$.tools[{index}].toolPath: {tool.name} is in disabledSkills")
     return tools
+
+
+def _asks(call: PlannedCall, tool: Tool[Any, Any]) -> str | None:
+    """Return why a person is asked before the call, by the plan or by its tool; None if nobody is."""
+    return "the plan asks for approval" if call.approval is True else tool.asks(tool.approval)
 
 
 def _permissions(tool: Tool[Any, Any]) -> list[str]:
