@@ -314,9 +314,12 @@ def test_signing_out_ends_an_idle_stream_at_once(fresh_server: RunningServer) ->
             assert time.monotonic() - signed_out < 5
 
 
-def test_a_body_that_is_empty_or_said_to_be_huge_is_refused_at_once(server: RunningServer) -> None:
+def test_a_body_that_is_empty_halved_or_said_to_be_huge_is_refused_at_once(server: RunningServer) -> None:
     with server.client() as client:
         empty = client.post("/sessions", content=b"", headers={"Content-Type": "application/json"})
+        halved = client.post(
+            "/sessions", content=rb'{"story": "\ud800"}', headers={"Content-Type": "application/json"}
+        )
         request = client.build_request(
             "POST", "/sessions", content=b"{", headers={"Content-Type": "application/json"}
         )
@@ -326,4 +329,5 @@ def test_a_body_that_is_empty_or_said_to_be_huge_is_refused_at_once(server: Runn
             connection.sendall("\r\n".join(["POST /sessions HTTP/1.1", *lines, "", "{"]).encode())
             answer = connection.recv(65_536)
     assert empty.status_code in {200, 201, 400} and "truncated" not in empty.text
+    assert halved.status_code == 400 and "half a character" in halved.text, halved.text
     assert answer.startswith(b"HTTP/1.1 413 "), answer[:200]

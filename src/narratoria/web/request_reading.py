@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import unicodedata
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -115,5 +116,19 @@ async def body_of(request: HttpRequest, kind: type[T], without: T | None = None)
         body = msgspec.json.decode(content, type=kind)
         check_whole(bytes(content))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadRequest(f"the body does not fit: {excerpt(error)}") from None
+        raise BadRequest(f"the body does not fit: {_reason(bytes(content), error)}") from None
     return body
+
+
+def _reason(content: bytes, error: Exception) -> str:
+    """Return why a body was not read. A decoder calls half a character truncated data."""
+    try:
+        text = content.decode()
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeDecodeError:
+        return "it is not UTF-8"
+    except UnicodeEncodeError:
+        return r"it holds half a character, such as \ud800 alone; send whole ones"
+    except (ValueError, RecursionError):
+        pass
+    return excerpt(error)
