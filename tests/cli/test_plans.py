@@ -102,7 +102,7 @@ def test_a_call_and_a_plan_have_time_limits_of_their_own(narratoria, tmp_path):
     assert narratoria("run", plan, "--call-timeout", "20").returncode == 0
     ended = narratoria("run", plan, "--call-timeout", "0.1", "--json")
     (entry,) = json.loads(ended.stdout)["toolResults"]
-    assert (ended.returncode, entry["state"], entry["retryCount"]) == (124, "timeout", 2)
+    assert (ended.returncode, entry["state"], entry["retryCount"]) == (124, "timeout", 0)
     assert "within 0.1 s" in entry["error"]
     ended = narratoria("run", plan, "--plan-timeout", "0.5", "--json")
     assert ended.returncode == 124 and "within 0.5 s" in json.loads(ended.stdout)["toolResults"][0]["error"]
@@ -299,8 +299,8 @@ def test_names_in_a_graph_are_text_and_never_markup(narratoria, tmp_path):
 
 
 def test_lint_of_a_dense_plan_ends_soon_after_term(narratoria, tmp_path):
-    """2,500 calls that each depend on all earlier ones: the check takes many seconds, and never lets a loop turn."""
-    names = [f"c{number}" for number in range(2500)]
+    """1,900 calls that each depend on all earlier ones: the check takes many seconds, and never lets a loop turn."""
+    names = [f"c{number}" for number in range(1900)]
     calls = [
         {"toolId": name, "toolPath": "nowhere", "input": {}, "dependencies": names[:place]}
         for place, name in enumerate(names)
