@@ -34,8 +34,7 @@ def test_the_lore_file_on_the_page_fires_as_described() -> None:
     assert not entry.fires("climb to the lamp room", {"lamp": {"lit": True}})
 
 
-def test_the_numbers_of_prompts_on_the_page_are_those_of_the_files() -> None:
-    names = ("development", "development-2", "development-3", "held-out", "held-out-2")
-    sets = [load_set(ROOT / "evals" / f"{name}.jsonl") for name in names]
-    told = (f"{len(cases)}, {len({case.catalogue.name for case in cases})}" for cases in sets)
-    assert f"| prompts, over catalogues | | {' | '.join(told)} |" in PAGE
+def test_the_numbers_of_prompts_in_the_table_of_figures_are_those_of_the_files() -> None:
+    table = (ROOT / "evals" / "README.md").read_text(encoding="utf-8")
+    for name in ("development", "development-2", "development-3", "held-out", "held-out-2"):
+        assert f"| {name} | {len(load_set(ROOT / 'evals' / f'{name}.jsonl'))} |" in table

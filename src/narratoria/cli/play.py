@@ -189,10 +189,12 @@ async def play_in_terminal(
                         message = f"a branch of {parent[:8]}"
                         table.moved("branch", message, game.where_we_are(), parent=parent)
                     else:
-                        if journal.timeline.open is not None and journal.timeline.last is not None:
-                            table.show(
-                                game.where_we_are()
-                            )  # before its open turn goes on, perhaps with a question
+                        if (
+                            not as_json
+                            and journal.timeline.open is not None
+                            and journal.timeline.last is not None
+                        ):
+                            table.show(game.where_we_are())  # the open turn goes on, perhaps with a question
                         table.show(await game.resume() or game.where_we_are())
                     parent, session_id = game.session.id, await _exchange(game, journal, table)
             if session_id is None:
