@@ -43,7 +43,7 @@ def answered(narrator: ParaphraseNarrator, prompt: str, state: dict[str, Any], s
     if actions and not missed and not any(action.rule.fallback for action in actions):
         return actions
     found = narrator.understand(asked)
-    return [*found.actions, *([found.confirm] if found.confirm else [])]
+    return [*found.actions, *found.doubts[:1]]
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,8 @@ def test_a_link_that_comes_and_goes_is_kept_or_refused_and_leaks_nothing(
     thread.start()
     kept = refused = 0
     try:
-        until = time.monotonic() + 1
-        while time.monotonic() < until:
+        until = time.monotonic() + 20  # on a busy machine one of the two may not come for seconds
+        while time.monotonic() < until and not (kept and refused and kept + refused >= 100):
             try:
                 store.accept("call", asset(link))
                 kept += 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from narratoria import sdk
 from narratoria.errors import StoryInvalid, StoryProblem
 from narratoria.play.story import Story
 
@@ -275,8 +276,8 @@ def test_a_table_that_is_misspelt_has_no_missing_keys(tmp_path: Path) -> None:
 
 def test_words_of_the_kit_are_no_state(tmp_path: Path) -> None:
     folder = write(tmp_path / "bell", rule(SONG + "when = { bell.progress = 3 }\n"))
-    kit = ROOT / "src" / "narratoria" / "sdk.py"
-    (folder / "tools" / "narratoria_sdk.py").write_bytes(kit.read_bytes())
+    kit = Path(sdk.__file__).read_bytes()
+    (folder / "tools" / "narratoria_sdk.py").write_bytes(kit)
     (problem,) = problems(folder)
     assert "no tool and no rule ever writes bell.progress" in problem.message
 

@@ -32,11 +32,12 @@ from narratoria.events import (
     MemoryChange,
     PatchChange,
     PermissionChange,
+    PlanMade,
     SliceChange,
     ToolEvent,
     TurnStarted,
 )
-from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.protocol import Declaration, NarratorRequest
 from narratoria.run.plan import PlanDocument
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
@@ -101,6 +102,8 @@ class Cassette:
         self._contents = contents
         self._takes = _takes(records)
         self._paths = _paths(self.view)
+        made = [record.event for record in records if isinstance(record.event, PlanMade)]
+        self._told = {str(event.plan.get("requestId")): event.told for event in made}
 
     @property
     def turns(self) -> list[TurnView]:
@@ -129,7 +132,7 @@ class Cassette:
         return session
 
     def narrator(self) -> TapeNarrator:
-        return TapeNarrator(self.turns)
+        return TapeNarrator(self.turns, self._told)
 
     def registry(self) -> ToolRegistry:
         """Return a registry with a tool for each one that was called, which answers as recorded."""
@@ -156,12 +159,17 @@ class TapeNarrator:
 
     name = "tape"
 
-    def __init__(self, turns: list[TurnView]) -> None:
+    def __init__(self, turns: list[TurnView], told: Mapping[str, Mapping[str, str]] = {}) -> None:
         self._plans: dict[str, deque[list[PlanDocument]]] = defaultdict(deque)
         for turn in turns:
             plans = [PlanDocument.from_data(one.plan) for one in turn.plans]
             self._plans[turn.prompt].append(plans)
         self._current: list[PlanDocument] = []
+        self._told_by_plan = told  # words for the results of calls, by the id of the plan
+        self._told: Mapping[str, str] = {}
+
+    def declare(self, speaker: str = "") -> Declaration:
+        return Declaration(told=self._told)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         if request.attempt == 1:
@@ -171,7 +179,9 @@ class TapeNarrator:
             raise PlanRejected(
                 [f"$: no plan was recorded for {request.prompt!r} (attempt {request.attempt})"]
             )
-        return self._current.pop(0)
+        plan = self._current.pop(0)
+        self._told = self._told_by_plan.get(plan.request_id, {})
+        return plan
 
 
 class _Player:

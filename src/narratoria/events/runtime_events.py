@@ -69,6 +69,7 @@ class PlanMade(RuntimeEvent, tag="plan_made", frozen=True, kw_only=True):
     plan: JsonObject
     attempt: int
     narrator: str = ""
+    told: dict[str, str] = {}  # by id of a call, the words of the narrator in place of the tool's summary
 
 
 class PlanRefused(RuntimeEvent, tag="plan_refused", frozen=True, kw_only=True):

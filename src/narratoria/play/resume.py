@@ -46,6 +46,7 @@ class OpenTurn:
     disabled: set[str] = field(default_factory=set)
     attempt: int = 1
     narrator: str = ""  # who made the plan
+    told: dict[str, str] = field(default_factory=dict)  # its words for the results of calls, by their ids
     parent: str | None = None  # the id of the plan before, which failed or was rejected
     problems: tuple[str, ...] = ()  # why the plan before was rejected
     ids: set[str] = field(default_factory=set)  # of the turn's plans, also of those that were rejected
@@ -103,6 +104,7 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
 
 def _take_plan(found: OpenTurn, event: PlanMade) -> None:
     found.attempt, found.narrator, found.problems = event.attempt, event.narrator, ()
+    found.told = dict(event.told)
     found.ids.add(str(event.plan.get("requestId")))
     try:
         found.plan = PlanDocument.from_data(event.plan)

@@ -102,6 +102,7 @@ class _Turn:
         self.result = TurnResult(number, readable(prompt)[:MAX_PROMPT])
         self.too_long = len(prompt) > MAX_PROMPT
         self.said: list[str] = []
+        self.told: dict[str, str] = {}  # by id of a call, the narrator's words in place of its summary
         self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
         self.earlier = EarlierPlans(self.skills)
         if resume is not None:
@@ -142,6 +143,7 @@ class _Turn:
             first = max(1, self.resume.attempt)
             if self.resume.plan is not None:
                 self.result.narrator = self.resume.narrator
+                self.told |= self.resume.told
                 trace = await self._execute(self.resume.plan, self.resume.completed)
                 if trace.success:
                     return True
@@ -256,7 +258,11 @@ class _Turn:
                 narrator=self.narrator.name, attempt=attempt, passed_over=dict(declared.passed_over)
             )
         )
-        self.session.record(PlanMade(plan=plan.to_data(), attempt=attempt, narrator=self.narrator.name))
+        told = {one.tool_id: declared.told[one.tool_id] for one in plan.tools if one.tool_id in declared.told}
+        self.told |= told
+        self.session.record(
+            PlanMade(plan=plan.to_data(), attempt=attempt, narrator=self.narrator.name, told=told)
+        )
         if plan.narrative:
             self.said = [plan.narrative]
             if "".join(self.heard).strip() != plan.narrative:  # otherwise the client has it already
@@ -363,7 +369,7 @@ class _Turn:
 
     def _narrative(self, completed: Sequence[CallResult], declared: Declaration) -> str:
         """The narrator's words, the summaries of the calls, and a plain line of calls that nobody told of."""
-        told = [(one.tool_id, declared.told.get(one.tool_id, _summary(one.events))) for one in completed]
+        told = [(one.tool_id, self.told.get(one.tool_id, _summary(one.events))) for one in completed]
         said = [text for text in (*self.said, *(text for _, text in told)) if text.strip()]
         if declared.lists_calls == "always" or (declared.lists_calls == "if_silent" and not said):
             paths = {call.tool_id: call.tool_path for plan in self.result.plans for call in plan.tools}

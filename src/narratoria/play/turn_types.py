@@ -33,6 +33,7 @@ class Interrupted(Protocol):
     disabled: set[str]
     attempt: int
     narrator: str
+    told: dict[str, str]
     parent: str | None
     problems: tuple[str, ...]
     ids: set[str]
