@@ -29,9 +29,9 @@ def say(page: Any, text: str) -> None:
     box.press("Enter")
 
 
-def test_the_panel_follows_the_story(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
-    session = server.new_session("lighthouse")
-    page = open_page(server.at(f"/play/{session}"))
+def test_the_panel_follows_the_story(fresh_server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+    session = fresh_server.new_session("lighthouse")
+    page = open_page(fresh_server.at(f"/play/{session}"))
     world = page.get_by_role("complementary", name="World")
     expect(world).to_contain_text("on the landing")
     expect(world).to_contain_text("A mailbag and a ham")
@@ -44,7 +44,7 @@ def test_the_panel_follows_the_story(server: RunningServer, open_page: Open, sho
     say(page, "take the oil")
     expect(world.get_by_role("listitem").filter(has_text="A can of oil")).to_be_visible(timeout=PATIENCE)
     expect(page.get_by_role("status")).to_have_text("Your turn")
-    with server.client() as client:
+    with fresh_server.client() as client:
         client.post(f"/sessions/{session}/checkpoints", json={"name": "With oil"}).raise_for_status()
         client.post(f"/sessions/{session}/branch", json={"turn": 1}).raise_for_status()
     expect(world).to_contain_text("With oil")

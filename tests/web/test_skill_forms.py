@@ -81,7 +81,7 @@ def test_the_form_of_a_skill_is_on_the_page(
     dialog.get_by_label("Days").press("Tab")
     expect(dialog.get_by_role("alert")).to_contain_text("days")
     expect(dialog.get_by_label("Days")).to_have_value("")
-    dialog.get_by_role("switch", name="Loud").click()
+    dialog.get_by_role("switch", name="Loud", exact=True).click()
     expect(dialog.get_by_role("status")).to_have_text("Saved.")
     dialog.get_by_label("Unit").select_option("imperial")
     dialog.get_by_label("Key of the service").fill("env:SEA_KEY")
@@ -93,7 +93,7 @@ def test_the_form_of_a_skill_is_on_the_page(
     dialog.get_by_text("Advanced: skills").click()
     dialog.get_by_text("Settings of weather").click()
     expect(dialog.get_by_label("City")).to_have_value("Bergen")
-    expect(dialog.get_by_role("switch", name="Loud")).to_be_checked()
+    expect(dialog.get_by_role("switch", name="Loud", exact=True)).to_be_checked()
     expect(dialog.get_by_label("Unit")).to_have_value("imperial")
 
 
