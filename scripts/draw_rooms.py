@@ -76,7 +76,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "MCP and HTTP": "foreign_tool mcp openapi foreign_sources",
     },
     "run": {
-        "plans": "plan_references plan_problems plan graph",
+        "plans": "not_json plan_references plan_problems plan graph",
         "threads and loops": "background_loop threads cores",
         "one call": "attempt_rollback handlers outcomes call_record records middleware approval admission call_span "
         "executor",

@@ -215,3 +215,15 @@ async def test_an_instance_of_the_params_type_is_taken_for_arguments() -> None:
     assert wrong.message == "light: target: expected string, got 5"
     other = await registry.execute(light, Dig(3))  # type: ignore[misc]
     assert other.error is not None and other.error.code == "INVALID_ARGUMENTS"
+
+
+@pytest.mark.parametrize(("where", "said"), [("v", "parameter 'v'"), ("return", "the result")])
+def test_a_type_that_is_not_known_is_refused_by_its_name(where, said):
+    async def weigh(v: int) -> str:
+        return str(v)
+
+    weigh.__annotations__ = {"v": "int", "return": "str", where: "list[Decimall]"}
+    with pytest.raises(
+        ToolValidationError, match=rf"weigh: {said} has the type list\[Decimall\], but 'Decimall'"
+    ):
+        tool(description="Weighs.")(weigh)

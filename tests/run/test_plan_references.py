@@ -58,3 +58,19 @@ async def test_one_long_output_that_is_referred_to_again_and_again_fails_at_a_li
     assert "more than 16,000,000 characters; take the part that is needed with `path`" in b.error
     few = await last(call("a", patch=patch), call("b", q=refs[:3]))
     assert few.ok
+
+
+async def test_an_output_that_is_no_json_is_not_handed_on():
+    async def opened(args, *, context):
+        return ToolResult.ok(object())
+
+    opens = Tool("opens", "Opens something.", opened, parameters={"type": "object"})
+    tools = [
+        call("a") | {"toolPath": "opens"},
+        call("b", v={"$from": "a"}) | {"required": False},
+        call("c", v={"$from": "a", "path": "x", "default": 1}),
+    ]
+    plan = PlanDocument.from_json(json.dumps({"requestId": "x", "tools": tools}))
+    result = await PlanExecutor(ToolRegistry([PATCH, opens]), Session()).execute(plan)
+    assert [one.state for one in result.tool_results] == ["completed", "failed", "failed"]
+    assert "the output of 'a' cannot be handed on: it returned object" in result.result_of("b").error

@@ -22,7 +22,7 @@ async def execute_in_span(
     call: Call | None,
 ) -> ToolResult[Any]:
     """Run one tool in a span that tells its outcome."""
-    tool = name if isinstance(name, Tool) else executor.registry.get(name)
+    tool = name if isinstance(name, Tool) else executor.registry.get(name) if isinstance(name, str) else None
     call_id = (call.call_id if call is not None else None) or f"{session.root.id}:{session.root.calls + 1}"
     found, kind = (None, "") if tool is None else (tool.name, tool.kind.name)
     with telemetry.tool_call(found, str(name), call_id, kind) as span:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from narratoria.bounds import MAX_DEPTH
 from narratoria.events import JsonObject
+from narratoria.run.not_json import NotJson
 from narratoria.state import MISSING, lookup
 from narratoria.strict_json import is_integer
 from narratoria.tools.schema.excerpts import MAX_SHOWN, quoted, shorten, show_path
@@ -186,6 +187,12 @@ def _resolved(
     output = outputs.get(source)
     if output is None:
         return mark.get("default")
+    if type(output) is NotJson:
+        if len(problems) <= _MAX_NOWHERE:
+            problems.append(
+                f"{shown(trail)}: the output of {quoted(source)} cannot be handed on: {output.explanation}"
+            )
+        return None
     if not path:
         return output
     found = lookup(output, path, MISSING)

@@ -22,6 +22,7 @@ from narratoria.events import (
     StatePatch,
     ToolEvent,
 )
+from narratoria.run.not_json import NotJson
 from narratoria.run.plan import CallResult, CallState, ExecutionResult
 from narratoria.session import Draft, Session
 from narratoria.session.attempt_note import MOST_STDERR, AttemptNote
@@ -148,24 +149,6 @@ def recorded_result(
 
 
 # --- for the journal -----------------------------------------------------------------------------------------
-
-
-class NotJson(dict[str, Any]):
-    """Stands for a value that JSON cannot carry: `{"notJson": type}`.
-
-    A tool may hand the next one a thing that lives in this program alone, such as an open page. Its call has
-    succeeded and is not failed for the journal's sake; the journal says what it could not keep.
-    """
-
-    def __init__(self, value: Any) -> None:
-        super().__init__(notJson=type(value).__qualname__)
-
-    @property
-    def explanation(self) -> str:
-        return (
-            f"it returned {self['notJson']}, which is not JSON data, so the journal has only its name; "
-            f"return a dataclass or plain data if a replay, a plan or a model is to see it"
-        )
 
 
 def writable(value: Any) -> Any:

@@ -9,6 +9,8 @@ import typing
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from narratoria.errors import ToolValidationError
+
 
 def handler_types(handler: Callable[..., Any], result: type[Any]) -> tuple[Any, Any]:
     """Return (params, value) of a handler that returns a `result`; `Any` where it has no annotations."""
@@ -71,6 +73,15 @@ def _local_hints(function: Callable[..., Any]) -> dict[str, Any]:
             continue
         try:
             hints[name] = eval(annotation, scopes)  # noqa: S307 - the author's own annotation
-        except NameError:
+        except NameError as error:
+            if name != "context":
+                raise ToolValidationError(
+                    f"{function.__qualname__}: {_place(name)} has the type {annotation}, but {error.name!r} is not "
+                    f"known there; correct the name, or import it outside of `if TYPE_CHECKING`"
+                ) from None
             hints[name] = Any
     return hints
+
+
+def _place(name: str) -> str:
+    return "the result" if name == "return" else f"parameter {name!r}"
