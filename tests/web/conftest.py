@@ -34,6 +34,7 @@ FLAGS = [
     "--disable-component-update", "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]  # fmt: skip
+PATIENCE_MS = 20_000  # that the page gets for anything: the machine is busy with other tests
 WINDOW = {"width": 1280, "height": 860}
 SCREENS = Path(os.environ.get("NARRATORIA_SCREENS", Path(__file__).parents[2] / "build" / "screens"))
 
@@ -202,6 +203,7 @@ def chromium() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="the tests of the page need playwright")
     if not Path(CHROMIUM).exists():
         pytest.skip(f"no Chromium at {CHROMIUM}; install it, or set NARRATORIA_CHROMIUM")
+    sync_api.expect.set_options(timeout=PATIENCE_MS)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -222,7 +224,7 @@ class Visitor:
     @classmethod
     def new(cls, chromium: Any, **options: Any) -> Visitor:
         context = chromium.new_context(**({"viewport": WINDOW} | options))
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE_MS)
         context.new_page()
         return cls(context)
 
