@@ -9,7 +9,7 @@ rm -rf "$copy"
 mkdir -p "$copy" build/screens
 cp -r tests docs examples stories contracts evals scripts README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE pyproject.toml zensical.toml "$copy/"
 cd "$copy"
-# Four workers for two cores, since they often wait for a process or a deadline. Neighbours stay with one worker and share
+# Three workers for two cores, since one often waits for a process or a deadline. Neighbours stay with one worker and share
 # its browser, its servers and its models.
 PATH="$bin:$PATH" NARRATORIA_SCREENS="$root/build/screens" NARRATORIA_SOURCE="$root" \
-  exec "$bin/python" -m pytest -n 4 --dist worksteal "$@"
+  exec "$bin/python" -m pytest -n 3 --dist worksteal "$@"

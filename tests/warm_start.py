@@ -1,4 +1,4 @@
-"""The command line and the web server, started warm: a process that has imported them forks for each.
+"""The command line, started warm: a process that has imported it forks for each command.
 
 Every command is a process of its own all the same, with its streams, environment, folder and exit code; only the
 imports are paid once instead of some hundreds of times. Tests about starting, signals, terminals and strays start it
@@ -8,11 +8,9 @@ cold, with `python -m narratoria`.
 from __future__ import annotations
 
 import atexit
-import contextlib
-import importlib.util
+import importlib
 import json
 import os
-import select
 import signal
 import socket
 import struct
@@ -21,11 +19,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 LARGEST = 1 << 20
-BEGAN = -1  # in place of a status
 LEFT_OUT = {"mcp"}  # its package is large, and the commands of these tests are not it
 
 
@@ -44,85 +41,22 @@ class _Server:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
-        self._lock = threading.Lock()
-        self._began: int | None = None
-        self._codes: dict[int, int] = {}
         atexit.register(self.close)
 
     def close(self) -> None:
         self.ours.close()
         self.process.wait(10)
 
-    def start(self, asked: Mapping[str, object], streams: list[int]) -> int:
-        with self._lock:
-            socket.send_fds(self.ours, [json.dumps(asked).encode()], streams)
-            while self._began is None:
-                self._hear()
-            pid, self._began = self._began, None
-            return pid
+    def start(self, arguments: list[str], env: Mapping[str, str], cwd: Path | str, streams: list[int]) -> int:
+        message = json.dumps({"arguments": arguments, "env": dict(env), "cwd": str(cwd)}).encode()
+        socket.send_fds(self.ours, [message], streams)
+        return int(struct.unpack("q", self.ours.recv(8))[0])
 
-    def ended(self, pid: int, timeout: float | None = None) -> int | None:
-        """Return the exit code of a process, or None if it still runs when the time is up."""
-        until = None if timeout is None else time.monotonic() + timeout
-        with self._lock:
-            while pid not in self._codes:
-                left = None if until is None else max(0.0, until - time.monotonic())
-                if not select.select([self.ours], [], [], left)[0]:
-                    return None
-                self._hear()
-            return self._codes[pid]
-
-    def _hear(self) -> None:
-        answer = self.ours.recv(16)
-        assert answer, "the process that forks has ended"
-        pid, status = struct.unpack("qq", answer)
-        if status == BEGAN:
-            self._began = pid
-        else:
-            self._codes[pid] = os.waitstatus_to_exitcode(status)
+    def ended(self) -> int:
+        return os.waitstatus_to_exitcode(struct.unpack("q", self.ours.recv(8))[0])
 
 
 _server: _Server | None = None
-
-
-def _warm() -> _Server:
-    global _server  # one for the process of the tests
-    if _server is None:
-        _server = _Server()
-    return _server
-
-
-class WarmProcess:
-    """A process that goes on, as much of a `subprocess.Popen` as servers need."""
-
-    def __init__(self, script: Path, *arguments: str, stderr: int, env: Mapping[str, str]) -> None:
-        read, write = os.pipe()
-        empty = os.open(os.devnull, os.O_RDONLY)
-        asked = {"script": str(script), "arguments": [*arguments], "env": dict(env), "cwd": str(Path.cwd())}
-        self.pid = _warm().start(asked, [empty, write, stderr])
-        os.close(empty)
-        os.close(write)
-        self.stdout = os.fdopen(read, "rb")
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        if self.returncode is None:
-            self.returncode = _warm().ended(self.pid, 0)
-        return self.returncode
-
-    def wait(self, timeout: float) -> int:
-        if self.returncode is None:
-            self.returncode = _warm().ended(self.pid, timeout)
-        if self.returncode is None:
-            raise subprocess.TimeoutExpired([str(self.pid)], timeout)
-        return self.returncode
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
 
 
 def run(
@@ -133,10 +67,14 @@ def run(
     timeout: float = 120,
 ) -> subprocess.CompletedProcess[str]:
     """Run `narratoria` with these arguments to its end, as `subprocess.run` would."""
+    global _server  # one for the process of the tests
+    if _server is None:
+        _server = _Server()
     into, given = os.pipe()
     pipes = [os.pipe(), os.pipe()]
-    asked = {"arguments": [*map(str, arguments)], "env": dict(env), "cwd": str(Path(cwd).resolve())}
-    pid = _warm().start(asked, [into, *(write for _, write in pipes)])
+    pid = _server.start(
+        [*map(str, arguments)], env, Path(cwd).resolve(), [into, *(write for _, write in pipes)]
+    )
     for fd in (into, *(write for _, write in pipes)):
         os.close(fd)
     read: dict[int, bytes] = {}
@@ -157,8 +95,7 @@ def run(
     watchdog = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
     for one in (*workers, watchdog):
         one.start()
-    code = _warm().ended(pid)
-    assert code is not None
+    code = _server.ended()
     watchdog.cancel()
     until = time.monotonic() + timeout
     for one in workers:
@@ -174,40 +111,24 @@ def run(
 # --- in the process that forks -------------------------------------------------------------------------------
 
 
-def serve(sock: socket.socket) -> Callable[[], object]:
-    """Fork for each command; return what it does in the child, and never in the parent."""
-    woken, wake = os.pipe()
-    for fd in (woken, wake):
-        os.set_blocking(fd, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake)
+def serve(sock: socket.socket) -> list[str]:
+    """Fork for each command; return its arguments in the child, and never in the parent."""
     while True:
-        readable = select.select([sock, woken], [], [])[0]
-        if woken in readable:
-            with contextlib.suppress(BlockingIOError):
-                os.read(woken, 4096)
-            _reap(sock)
-        if sock not in readable:
-            continue
         message, streams, _, _ = socket.recv_fds(sock, LARGEST, 3)
         if not message:
             os._exit(0)
-        asked = json.loads(message)
-        act = _script(asked["script"]) if "script" in asked else cli.main
         pid = os.fork()
         if pid == 0:
             break
         for fd in streams:
             os.close(fd)
-        sock.send(struct.pack("qq", pid, BEGAN))
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for fd in (woken, wake):
-        os.close(fd)
+        sock.send(struct.pack("q", pid))
+        sock.send(struct.pack("q", os.waitpid(pid, 0)[1]))
     sock.close()
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
+    asked = json.loads(message)
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
@@ -218,28 +139,7 @@ def serve(sock: socket.socket) -> Callable[[], object]:
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
     sys.argv = ["narratoria", *asked["arguments"]]
     sys.orig_argv = [sys.executable, "-m", "narratoria", *asked["arguments"]]
-    return lambda: act(list(asked["arguments"]))
-
-
-def _reap(sock: socket.socket) -> None:
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            sock.send(struct.pack("qq", pid, status))
-
-
-def _script(path: str) -> Callable[[list[str]], object]:
-    """Return the `start` of a script, which is imported once."""
-    name = Path(path).stem
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    act: Callable[[list[str]], object] = sys.modules[name].start
-    return act
+    return list(asked["arguments"])
 
 
 if __name__ == "__main__":
@@ -249,4 +149,4 @@ if __name__ == "__main__":
         if name not in LEFT_OUT:
             importlib.import_module(module)
     assert threading.active_count() == 1, "a fork would lose the threads"
-    serve(socket.socket(fileno=int(sys.argv[1])))()
+    cli.main(serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -18,7 +18,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from tests.warm_start import WarmProcess
 
 from narratoria.events import Narration, TurnCommitted, TurnStarted
 from narratoria.session import Session
@@ -44,7 +43,7 @@ class RunningServer:
     """A server in a process of its own, with a home of its own."""
 
     home: Path
-    process: subprocess.Popen[bytes] | WarmProcess = field(init=False)
+    process: subprocess.Popen[bytes] = field(init=False)
     printed: str = field(init=False)
     port: int = 0
     limits: dict[str, float] | None = None  # other than the usual ones
@@ -53,16 +52,13 @@ class RunningServer:
 
     def start(self) -> None:
         script = Path(__file__).with_name("run_server.py")
-        arguments = [str(self.home), str(self.port), json.dumps(self.limits)]
-        arguments += ["watched"] if self.watched else []
+        command = [sys.executable, str(script), str(self.home), str(self.port), json.dumps(self.limits)]
+        command += ["watched"] if self.watched else []
+        if self.files is not None:
+            command = ["bash", "-c", f'ulimit -n {self.files}; exec "$@"', "bash", *command]
         env = os.environ | {"NARRATORIA_HOME": str(self.home)}
         with self.log.open("ab") as log:
-            if self.files is None:
-                self.process = WarmProcess(script, *arguments, stderr=log.fileno(), env=env)
-            else:
-                command = ["bash", "-c", f'ulimit -n {self.files}; exec "$@"', "bash", sys.executable]
-                command += [str(script), *arguments]
-                self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=env)
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=env)
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], 30)
         assert ready, "the server did not say its address within 30 s"

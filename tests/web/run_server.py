@@ -21,10 +21,6 @@ async def main(home: Path, port: int, limits: dict[str, float], watched: bool) -
     await server.serve(listener)
 
 
-def start(arguments: list[str]) -> None:
-    limits = json.loads(arguments[2]) or {}
-    asyncio.run(main(Path(arguments[0]), int(arguments[1]), limits, "watched" in arguments[3:]))
-
-
 if __name__ == "__main__":
-    start(sys.argv[1:])
+    home, port, limits, *more = sys.argv[1:]
+    asyncio.run(main(Path(home), int(port), json.loads(limits) or {}, "watched" in more))
