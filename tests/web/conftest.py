@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import select
@@ -65,6 +66,10 @@ class RunningServer:
         self.printed = self.process.stdout.readline().decode().strip()
         assert self.printed, "the server ended before it said its address"
         self.port = urlsplit(self.printed).port or 0
+        for _ in range(5):  # the address is said before it is served; rarely a first connection is dropped
+            with contextlib.suppress(httpx.TransportError):
+                httpx.get(self.origin, timeout=30)
+                break
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
