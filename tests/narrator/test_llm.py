@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorder import Recorder
 
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, TurnResult, tool
 from narratoria.agent.adapters import ContextOverflow, FormatRefused
@@ -27,7 +28,6 @@ from narratoria.narrator.template import TemplateNarrator
 from narratoria.play.game import Game
 from narratoria.play.story import Story
 from narratoria.play.turn import NOTE, TurnSettings, take_turn
-from narratoria.session import Record
 from narratoria.testing import (
     Babbles,
     Behaviour,
@@ -318,23 +318,6 @@ class Item:
 async def light(params: Item, *, context: ToolContext) -> ToolResult[None]:
     context.patch({"lamp": {"lit": True}})
     return ToolResult("it burns")
-
-
-class Recorder:
-    full = False
-
-    def __init__(self, session: Session) -> None:
-        self.records: list[Record] = []
-        session.attach(self)
-
-    def push(self, record: Record) -> None:
-        self.records.append(record)
-
-    async def wait(self) -> None:
-        return None
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [record.event for record in self.records if isinstance(record.event, kind)]
 
 
 BAD_SERVERS: list[Behaviour] = [

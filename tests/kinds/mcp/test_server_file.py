@@ -205,11 +205,11 @@ def test_an_entry_that_is_no_server_is_named():
 
 def test_what_is_no_secret_stays():
     server = one(
-        {"command": "x", "env": {"PATH": "/usr/local/bin", "PWD": "/work/files", "SPATIAL": "yes-please"}}
+        {"command": "x", "env": {"PATH": "/usr/local/bin", "PWD": "/srv/files", "SPATIAL": "yes-please"}}
     )
     assert (
-        server.redaction.text("/usr/local/bin /work/files yes-please")
-        == "/usr/local/bin /work/files yes-please"
+        server.redaction.text("/usr/local/bin /srv/files yes-please")
+        == "/usr/local/bin /srv/files yes-please"
     )
 
 
