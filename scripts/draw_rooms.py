@@ -21,6 +21,7 @@ ROOMS: Mapping[str, str] = {
     "extras": "the optional parts, and the command that installs each",
     "bounds": "limits on documents from outside",
     "toml_lines": "the lines of keys in a TOML file",
+    "typed_values": "values of types, from any thread",
     "events": "the event types",
     "state": "the state tree: merging and looking up",
     "spelling": "the specifications' own names",

@@ -5,6 +5,7 @@ The rooms of the package, from the bottom up; each imports only from those above
 sdk          the kit for tools in Python: one file, the standard library alone
 errors, extras                    exceptions, the optional parts
 bounds, toml_lines                limits on documents, the lines of keys in TOML
+typed_values                      values of types, from any thread
 events, state                     the event types, the state tree
 spelling, strict_json             the specifications' own names, JSON without duplicate keys
 unicode_text, prose               text that JSON and a journal can carry, Markdown as safe HTML

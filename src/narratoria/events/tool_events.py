@@ -7,6 +7,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from narratoria.typed_values import decoder
+
 PROTOCOL_VERSION: Final = "0"
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -90,4 +92,4 @@ ToolEvent: TypeAlias = Log | StatePatch | Asset | UiEvent | ToolErrorEvent | Don
 TOOL_EVENT_TYPES: Final = ("log", "state_patch", "asset", "ui_event", "error", "done")
 
 
-decode_tool_event: Final = msgspec.json.Decoder(ToolEvent).decode
+decode_tool_event: Final = decoder(ToolEvent).decode

@@ -17,6 +17,7 @@ from narratoria.agent.prompt import Prompt
 from narratoria.agent.prompt.placeholders import Template
 from narratoria.errors import PromptValidationError
 from narratoria.events import JsonObject
+from narratoria.typed_values import convert
 
 FOLDER: Final = "prompt"
 LARGEST: Final = 256 * 1024
@@ -114,7 +115,7 @@ def prompt_of_sections(prompt: Prompt) -> OfferedPrompt:
         for params_type in types_:
             known = {one.name: given[one.name] for one in _arguments(params_type) if one.name in given}
             if known or all(not one.required for one in _arguments(params_type)):
-                values.append(msgspec.convert(known, params_type, strict=False))
+                values.append(convert(known, params_type, strict=False))
         return prompt.bind(*values).render().text
 
     arguments = {one.name: one for params_type in types_ for one in _arguments(params_type)}

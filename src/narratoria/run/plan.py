@@ -29,6 +29,7 @@ from narratoria.run.plan_references import survey
 from narratoria.spelling import StructSpelled, spelled
 from narratoria.strict_json import DuplicateKey, decode, with_integers
 from narratoria.tools.schema.excerpts import excerpt
+from narratoria.typed_values import converter, decoder
 
 CallState: TypeAlias = Literal["completed", "failed", "skipped", "timeout"]
 
@@ -264,6 +265,10 @@ def _too_many(calls: list[Any]) -> list[str]:
     return [f"$.tools: {len(calls):,} calls; a plan has at most {MAX_CALLS:,}. Make several plans of it"]
 
 
+_decode_plan: Final = decoder(PlanDocument).decode
+_convert_plan: Final = converter(PlanDocument)
+
+
 def _legible(rejected: JsonObject | PlanDocument) -> PlanDocument | None:
     """Return a rejected plan that can be read and written, such as one with a cycle, or None."""
     try:
@@ -272,16 +277,16 @@ def _legible(rejected: JsonObject | PlanDocument) -> PlanDocument | None:
             survey(call.input).problems for call in plan.tools
         ):  # it may be too deep or too large to write
             return None
-        return msgspec.json.decode(plan.to_json(), type=PlanDocument)
+        return _decode_plan(plan.to_json())
     except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
         return None
 
 
 def _converted(document: JsonObject) -> PlanDocument:
     try:
-        return msgspec.convert(document, PlanDocument)
+        return _convert_plan(document)
     except msgspec.ValidationError:  # the shape is right: a number is written 1.0
-        return msgspec.convert(_with_integers(document), PlanDocument)
+        return _convert_plan(_with_integers(document))
 
 
 def _drafted(calls: Any) -> list[tuple[int, PlannedCall]]:

@@ -23,6 +23,7 @@ import msgspec
 from narratoria import state
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject, MemoryChange
+from narratoria.typed_values import convert
 from narratoria.unicode_text import check_text
 
 MemoryScope: TypeAlias = Literal["working", "short-term", "long-term", "episodic"]
@@ -203,7 +204,7 @@ class Memory:
     def load(self, data: Mapping[str, Any]) -> None:
         """Replace the memory by an `export`."""
         try:
-            stored = msgspec.convert(data, dict[MemoryScope, dict[str, _Stored]])
+            stored = convert(data, dict[MemoryScope, dict[str, _Stored]])
         except msgspec.ValidationError as problem:
             raise MemoryAccessError(f"memory cannot be loaded: {problem}") from None
         self._scopes = {

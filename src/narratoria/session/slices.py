@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-import msgspec
-
 from narratoria.events import SliceChange
 from narratoria.tools import schema
+from narratoria.typed_values import converter
 
 T = TypeVar("T")
 Reducer = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
@@ -37,7 +36,7 @@ def slice_name(slice_type: type) -> str:
 
 
 def _decoded(values: list[Any], slice_type: type) -> tuple[Any, ...]:
-    return tuple(msgspec.convert(value, slice_type) for value in values)
+    return tuple(map(converter(slice_type), values))
 
 
 def append(values: tuple[Any, ...], event: Any) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ import msgspec
 from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.timeline import Timeline
 from narratoria.tools.schema.excerpts import excerpt
+from narratoria.typed_values import convert
 
 MAX_TURNS: Final = 1_000_000
 """Cap on the turns that all snapshots of a file count: a few bytes name millions of them."""
@@ -26,7 +27,7 @@ class Unfit(ValueError):
 
 def read_snapshot(content: Any, where: str) -> SessionSnapshot:
     try:
-        return msgspec.convert(content, SessionSnapshot, str_keys=True)
+        return convert(content, SessionSnapshot, str_keys=True)
     except (ValueError, RecursionError) as error:
         raise Unfit(f"{where}: its snapshot cannot be read: {excerpt(error)}") from None
 

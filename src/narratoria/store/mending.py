@@ -18,6 +18,7 @@ import msgspec
 from narratoria.events import PROTOCOL_VERSION, AnyRuntimeEvent, Log, Notice, ToolEvent
 from narratoria.session.record import EmittedRecords, Record
 from narratoria.store.record_batches import check_records, to_lines
+from narratoria.typed_values import convert
 from narratoria.unicode_text import legible
 
 logger = logging.getLogger("narratoria")
@@ -92,7 +93,7 @@ def _fitting(value: Any, wanted: Any) -> Any:
         return {}
     elif texts and not isinstance(value, str) and value is not None:
         return legible(str(value))
-    return msgspec.convert(_plain(value, 0), wanted)
+    return convert(_plain(value, 0), wanted)
 
 
 def _fitting_items(values: Sequence[Any], wanted: Any) -> list[Any]:

@@ -34,6 +34,7 @@ from narratoria.store.imported_journal import MAX_LINE, ImportedJournal, check_s
 from narratoria.store.imported_snapshot import Unfit, read_snapshot
 from narratoria.store.store import SessionMeta, Store
 from narratoria.tools.schema.excerpts import excerpt
+from narratoria.typed_values import decoder
 
 FORMAT: Final = 1
 SUFFIX: Final = ".narratoria"
@@ -257,10 +258,10 @@ class _Import:
         content = b"".join(self.blocks("session.json", 16 * _BLOCK))
         try:
             bounds.check(content)
-            version = msgspec.json.decode(content, type=_Version).format
+            version = decoder(_Version).decode(content).format
             if version > FORMAT:
                 raise Unfit(f"it is of format {version}, this Narratoria reads up to {FORMAT}; upgrade")
-            return msgspec.json.decode(content, type=ExportManifest)
+            return decoder(ExportManifest).decode(content)
         except Unfit:
             raise
         except (ValueError, RecursionError) as error:

@@ -17,6 +17,7 @@ from narratoria.errors import JournalError
 from narratoria.events import AnyRuntimeEvent, ToolEvent
 from narratoria.session.record import EmittedRecords, Record
 from narratoria.tools.schema.excerpts import excerpt
+from narratoria.typed_values import decoder
 
 _LEVEL: Final = 1
 MAX_BATCH: Final = 1 << 30  # a damaged length must not make us allocate everything
@@ -36,8 +37,8 @@ class _Line(msgspec.Struct, frozen=True, gc=False):
 
 
 _encode_lines: Final = msgspec.json.Encoder().encode_lines
-_decode_records: Final = msgspec.json.Decoder(Record).decode_lines
-_decode_lines: Final = msgspec.json.Decoder(_Line).decode_lines
+_decode_records: Final = decoder(Record).decode_lines
+_decode_lines: Final = decoder(_Line).decode_lines
 
 
 def to_lines(entries: Sequence[Record | EmittedRecords]) -> bytes:
@@ -102,6 +103,6 @@ def read_records(data: bytes, what: str) -> list[Record]:
 
 def read_as(kind: type[Any], content: bytes, what: str) -> Any:
     try:
-        return msgspec.json.decode(content, type=kind)
+        return decoder(kind).decode(content)
     except (ValueError, RecursionError) as error:
         raise JournalError(f"{what} is damaged ({excerpt(error)})") from None

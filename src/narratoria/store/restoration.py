@@ -34,6 +34,7 @@ from narratoria.session.asset_records import AssetChanges, AssetRecords
 from narratoria.session.record import Record
 from narratoria.session.session import Session
 from narratoria.store.timeline import Timeline, completed_by
+from narratoria.typed_values import convert
 
 FetchTurn = Callable[[int], list[Record]]
 
@@ -235,7 +236,7 @@ class Restoration:
         """Continue behind a gap: the session becomes what the snapshot says, and nothing else."""
         if event.resumed is None:
             return
-        snapshot = msgspec.convert(event.resumed, SessionSnapshot, str_keys=True)
+        snapshot = convert(event.resumed, SessionSnapshot, str_keys=True)
         session = self.session
         for change in session.slices.export():
             session.apply_change(SliceChange(change.slice, []))

@@ -43,6 +43,7 @@ from narratoria.tools.backoff_kinds import (
     NoBackoff,
 )
 from narratoria.tools.deadline import LONGEST_DELAY
+from narratoria.typed_values import convert
 
 if TYPE_CHECKING:
     from narratoria.tools.tool import ToolError
@@ -227,7 +228,7 @@ def policy_from_data(data: Mapping[str, Any], *, name: str = "") -> RetryPolicy:
 def _check_seconds(data: Any) -> None:
     """Refuse milliseconds in their own words, before the schema says only that a number is too large."""
     try:
-        given = msgspec.convert(data, RetryData)
+        given = convert(data, RetryData)
     except (msgspec.ValidationError, ToolValidationError):
         return  # the parser says what is wrong
     backoffs.check_waits("backoff", given.backoff, given.max_retries)

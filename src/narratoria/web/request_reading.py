@@ -15,6 +15,7 @@ from starlette.requests import Request as HttpRequest
 from narratoria.errors import NarratoriaError
 from narratoria.strict_json import check_whole
 from narratoria.tools.schema.excerpts import excerpt
+from narratoria.typed_values import decoder
 from narratoria.web import documents
 from narratoria.web.cards import LONGEST_TITLE
 
@@ -113,7 +114,7 @@ async def body_of(request: HttpRequest, kind: type[T], without: T | None = None)
     if not content:
         raise BadRequest("the body is empty; send a JSON object")
     try:
-        body = msgspec.json.decode(content, type=kind)
+        body = decoder(kind).decode(content)
         check_whole(bytes(content))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadRequest(f"the body does not fit: {_reason(bytes(content), error)}") from None

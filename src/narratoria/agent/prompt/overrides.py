@@ -9,6 +9,7 @@ import msgspec
 
 from narratoria.errors import PromptValidationError
 from narratoria.tools.tool import LONGEST_DESCRIPTION, Tool
+from narratoria.typed_values import decoder
 
 
 class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -21,7 +22,7 @@ class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     def from_json(cls, text: str | bytes) -> PromptOverrides:
         """Read overrides from JSON text."""
         try:
-            return msgspec.json.decode(text, type=cls)
+            return decoder(cls).decode(text)
         except msgspec.DecodeError as problem:
             raise PromptValidationError(f"prompt overrides: {problem}") from None
 

@@ -16,6 +16,7 @@ from narratoria.agent.prompt.section import KEY_PATTERN, Section, SectionVisibil
 from narratoria.errors import ArgumentsInvalid, PromptValidationError
 from narratoria.tools import schema
 from narratoria.tools.tool import CallScope, Tool
+from narratoria.typed_values import convert
 
 
 class _Place(NamedTuple):
@@ -254,7 +255,7 @@ def _check_examples(tool: Tool[Any, Any], *, where: str) -> None:
         try:
             tool.parse(example.arguments)
             if fields_of(tool.result_type) is not None and example.output is not None:
-                msgspec.convert(schema.dump(example.output), tool.result_type)
+                convert(schema.dump(example.output), tool.result_type)
         except ArgumentsInvalid as problem:
             raise PromptValidationError(
                 f"{where}: tool {tool.name!r}: examples[{index}].input: {problem}"

@@ -12,6 +12,7 @@ from narratoria.errors import ToolFailure
 from narratoria.events import Asset, ToolEvent
 from narratoria.kinds.process.supervisor import ProcessOutcome
 from narratoria.kinds.redaction import Redaction
+from narratoria.typed_values import convert
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Surroundings:
 
     def _event(self, event: ToolEvent) -> ToolEvent:
         data = self.redaction.data(msgspec.to_builtins(event))
-        hidden: ToolEvent = msgspec.convert(data, type(event))
+        hidden: ToolEvent = convert(data, type(event))
         if isinstance(event, Asset) and isinstance(hidden, Asset):
             return msgspec.structs.replace(hidden, path=event.path)
         return hidden

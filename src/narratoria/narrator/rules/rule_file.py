@@ -38,6 +38,9 @@ from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
 from narratoria.tools.schema.tables import table_problems
 from narratoria.tools.schema.typed import parser_for
+from narratoria.typed_values import converter
+
+_case_table: Final = converter(CaseTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +245,7 @@ class _Reader:
         for number, variant in enumerate(raw.get("cases", ({},))):
             place = f"{where}.cases[{number}]" if table.cases else where
             own = self.condition(variant.get("when", {}), place)
-            whole = msgspec.convert({**base, **variant}, CaseTable)
+            whole = _case_table({**base, **variant})
             keys = {key: place if key in variant else where for key in _CASE_KEYS}
             cases.append(self.case(whole, gate & own, groups, keys, place))
         marks = (table.independent, table.fallback, table.careful)

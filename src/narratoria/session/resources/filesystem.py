@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import msgspec
-
 from narratoria.session.resources.file_changes import FileChange, take_back
 from narratoria.session.resources.host_folder import PathRefusedError, parts_of, writable
+from narratoria.typed_values import convert
 
 Names: TypeAlias = list[str]
 Reasons: TypeAlias = list[str | None]
@@ -88,7 +87,7 @@ class Texts:
 
     def take_back(self: Any, receipts: Sequence[Any], *, try_only: bool = False) -> Reasons:
         """Put back the changes of calls, as `changes` listed them; return for each the reason why not, or None."""
-        changes = [msgspec.convert(receipt, FileChange) for receipt in receipts]
+        changes = [convert(receipt, FileChange) for receipt in receipts]
         return take_back(self, changes, self._put, self._set_mode, try_only=try_only)
 
     def read_text(self: Filesystem, path: str, encoding: str = "utf-8") -> str:

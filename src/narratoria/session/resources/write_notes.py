@@ -27,6 +27,7 @@ from narratoria.session.resources.file_changes import (
     changes_of,
     digest_of,
 )
+from narratoria.typed_values import decoder
 
 if TYPE_CHECKING:
     from narratoria.session.session import Session
@@ -256,6 +257,10 @@ class WriteNotes:
         return [one for one in found if one is not None]
 
 
+_decode_header: Final = decoder(_Header).decode
+_decode_left: Final = decoder(Left).decode
+
+
 def _line(one: _Header | Left) -> bytes:
     return msgspec.json.encode(one) + b"\n"
 
@@ -264,9 +269,9 @@ def _read(number: int, content: bytes) -> KilledWrite | None:
     """Return the write that a note tells of; None for a note that is not whole: nothing was changed then."""
     end = content.find(b"\n", 0, _LONGEST_HEADER) + 1
     try:
-        header = msgspec.json.decode(content[:end], type=_Header)
+        header = _decode_header(content[:end])
         before, told = content[end : end + header.size], content[end + header.size + 1 :]
-        lefts = [msgspec.json.decode(line, type=Left) for line in told.split(b"\n")[:-1]]
+        lefts = [_decode_left(line) for line in told.split(b"\n")[:-1]]
     except msgspec.DecodeError:
         return None
     if not end or not lefts or len(before) != header.size:

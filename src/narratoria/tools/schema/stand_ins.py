@@ -16,6 +16,7 @@ from narratoria.tools.schema.dumping import dump_json
 from narratoria.tools.schema.excerpts import show_path
 from narratoria.tools.schema.problems import PartRefused, Schema, from_msgspec
 from narratoria.tools.schema.references import children
+from narratoria.typed_values import convert
 
 Decode = Callable[[Any, Any], Any]
 
@@ -165,7 +166,7 @@ class ModelStand(Stand):
 
 def _convert(value: Any, type_: Any, decode: Decode) -> Any:
     try:
-        return msgspec.convert(value, type_, str_keys=True, dec_hook=decode)
+        return convert(value, type_, str_keys=True, dec_hook=decode)
     except msgspec.ValidationError as error:
         raise PartRefused(from_msgspec(error, value)) from None
 

@@ -30,6 +30,7 @@ from narratoria.tools.schema.references import Place, References
 from narratoria.tools.schema.translation import Translation, always
 from narratoria.tools.schema.typed_schema import schema_for, typed_schema, without_remarks
 from narratoria.tools.schema.unknown_keys import KeyFinder
+from narratoria.typed_values import converter
 
 _SIMPLE: Final = frozenset(
     ("type", "enum", "anyOf", "default", "description", "title", "examples", "deprecated", "minLength", "maxLength",
@@ -90,8 +91,9 @@ def _deep_parser(
 
     patterned = _mentions_key(schema, "pattern")
     stand = translation.root_stand
-    convert = partial(msgspec.convert, type=type_, str_keys=True)
-    make = convert if stand is None else partial(stand.build, decode=translation.decode)
+    make = (
+        converter(type_, str_keys=True) if stand is None else partial(stand.build, decode=translation.decode)
+    )
     anew = makes_all_anew(schema)
 
     def parse(arguments: Mapping[str, Any]) -> Any:
@@ -176,7 +178,7 @@ def _flat_parser(
          *_exact_match(hints, names),
          *_finite(schema, names),
          "    try:",
-         "        parsed = convert(arguments, twin)",
+         "        parsed = convert(arguments)",
          "    except ValidationError as error:",
          "        return reparse(arguments, error)",
          "    made = new(type_)",
@@ -192,7 +194,7 @@ def _flat_parser(
         raise _refusal(schema, validator, given, error) from None
 
     scope: dict[str, Any] = {
-        "convert": msgspec.convert, "twin": twin, "ValidationError": msgspec.ValidationError,
+        "convert": converter(twin), "ValidationError": msgspec.ValidationError,
         "reparse": reparse, "new": object.__new__, "type_": type_, "largest": _LARGEST,
     }  # fmt: skip
     exec(source, scope)  # noqa: S102 - field names are identifiers, nothing else enters the text
