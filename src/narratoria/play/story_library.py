@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import TypeAlias
 
 from narratoria.errors import StoryInvalid, StoryProblem
 from narratoria.play.story import Story
+from narratoria.skills.skill_library import found_places
 from narratoria.store.store import data_home
 from narratoria.story_check.rule_book import did_you_mean
 from narratoria.toml_lines import read_toml
@@ -112,24 +115,40 @@ def library_story(name: str) -> Story:
 
 # --- reading, once for each change ---------------------------------------------------------------------
 
-_Signature: TypeAlias = tuple[tuple[str, int, int, int], ...]
-_known: dict[Path, tuple[_Signature, Story | BrokenStory]] = {}
+_Signature: TypeAlias = frozenset[tuple[str, int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A story as it was read, and what its folders looked like then."""
+
+    folders: tuple[Path, ...]
+    signature: _Signature
+    story: Story | BrokenStory
+
+
+_known: dict[Path, _Known] = {}
+_reading = Lock()
 
 
 def _read(root: Path) -> Story | BrokenStory:
     """Return the story in a folder: as it was read before, if none of its files has changed since."""
     root = root.resolve()
-    signature = _signature(root)
-    known = _known.get(root)
-    if known is not None and known[0] == signature:
-        return known[1]
+    with _reading:
+        known = _known.get(root)
+        if known is None or known.signature != _signature(known.folders):
+            known = _known[root] = _read_anew(root)
+    return known.story
+
+
+def _read_anew(root: Path) -> _Known:
+    before = _signature([root])
     try:
-        story: Story | BrokenStory = Story.load(root)
+        story = Story.load(root)
     except StoryInvalid as error:
-        story = BrokenStory(root, *_name(root), error)
-    if not (isinstance(story, Story) and story.skills):  # those lie elsewhere, and change there
-        _known[root] = signature, story
-    return story
+        return _Known((root,), before, BrokenStory(root, *_name(root), error))
+    elsewhere = [place.folder for place in found_places(story.skills)] if story.skills else []
+    return _Known((root, *elsewhere), before | _signature(elsewhere), story)
 
 
 def _name(root: Path) -> tuple[str, str]:
@@ -143,10 +162,10 @@ def _name(root: Path) -> tuple[str, str]:
     return named, title
 
 
-def _signature(root: Path) -> _Signature:
-    """Return what tells if a folder changed: its files, their times, sizes and modes."""
+def _signature(roots: Iterable[Path]) -> _Signature:
+    """Return what tells if folders changed: their files, with times, sizes and modes."""
     found = []
-    for place, folders, names in os.walk(root):
+    for place, folders, names in chain.from_iterable(map(os.walk, roots)):
         folders[:] = [name for name in folders if name != "__pycache__"]
         for name in (*folders, *names):
             try:
@@ -154,4 +173,4 @@ def _signature(root: Path) -> _Signature:
             except OSError:
                 continue
             found.append((os.path.join(place, name), one.st_mtime_ns, one.st_size, one.st_mode))  # noqa: PTH118
-    return tuple(sorted(found))
+    return frozenset(found)

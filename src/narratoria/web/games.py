@@ -141,19 +141,21 @@ class Games:
     # --- saved sessions ------------------------------------------------------------------------------------
 
     async def sessions(self) -> list[SessionCard]:
+        stories = await asyncio.to_thread(self.shelf.stories)
         cards = []
         for meta in await asyncio.to_thread(self.store.list):
             if meta.begun:
                 with contextlib.suppress(SessionUnknown):  # deleted since it was listed
-                    cards.append(await self._card(meta))
+                    cards.append(await self._card(meta, stories))
         return cards
 
     async def card(self, session_id: str) -> SessionCard:
-        return await self._card(await asyncio.to_thread(self._meta, session_id))
+        meta = await asyncio.to_thread(self._meta, session_id)
+        return await self._card(meta, await asyncio.to_thread(self.shelf.stories))
 
-    async def _card(self, meta: SessionMeta) -> SessionCard:
+    async def _card(self, meta: SessionMeta, stories: Sequence[Story]) -> SessionCard:
         opened = self._open_games.get(meta.id)
-        return await asyncio.to_thread(self.shelf.card, meta, opened.session if opened else None)
+        return await asyncio.to_thread(self.shelf.card, meta, stories, opened.session if opened else None)
 
     def _meta(self, session_id: str) -> SessionMeta:
         try:

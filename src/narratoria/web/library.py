@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from narratoria.errors import StoryInvalid
 from narratoria.narrator.rules.fillable import fill_state
@@ -21,8 +18,6 @@ from narratoria.web.cards import excerpt
 from narratoria.web.covers import draw_cover
 from narratoria.web.documents import SessionCard, StoryCard
 
-SHELF_SECONDS: Final = 2.0
-
 
 class Shelf:
     """The stories in folders and the sessions in the store; results that are costly to read are cached."""
@@ -30,7 +25,6 @@ class Shelf:
     def __init__(self, store: Store, extra: Sequence[Story] = ()) -> None:
         self._store = store
         self._extra = tuple(extra)  # stories that lie in no folder of stories
-        self._read: tuple[float, list[Story | BrokenStory]] = (-math.inf, [])
         self._covers: dict[str, str | None] = {}
         self._glimpses: dict[str, tuple[int, SessionCard]] = {}
 
@@ -55,16 +49,10 @@ class Shelf:
         )
 
     def shelved(self) -> list[Story | BrokenStory]:
-        """Return the stories, those with mistakes too; read again after a moment: a page asks several times as it
-        opens, and an author may edit them.
-        """
-        read, stories = self._read
-        if time.monotonic() - read > SHELF_SECONDS:
-            extra = {story.id for story in self._extra}
-            found = [one for one in shelved() if one.id not in extra]
-            stories = sorted([*found, *self._extra], key=lambda story: story.title)
-            self._read = time.monotonic(), stories
-        return stories
+        """Return the stories as they are now, those with mistakes too; only what changed is read again."""
+        extra = {story.id for story in self._extra}
+        found = [one for one in shelved() if one.id not in extra]
+        return sorted([*found, *self._extra], key=lambda story: story.title)
 
     def stories(self) -> list[Story]:
         """Return the stories that can be played."""
@@ -96,9 +84,11 @@ class Shelf:
 
     # --- sessions ------------------------------------------------------------------------------------------
 
-    def card(self, meta: SessionMeta, played: Session | None) -> SessionCard:
-        """Return the card of a session, `played` if it is open. It is folded once for each change."""
-        story = next((story for story in self.stories() if story.id == meta.story), None)
+    def card(self, meta: SessionMeta, stories: Sequence[Story], played: Session | None) -> SessionCard:
+        """Return the card of a session of one of the stories, `played` if it is open. It is folded once for each
+        change.
+        """
+        story = next((story for story in stories if story.id == meta.story), None)
         known = self._glimpses.get(meta.id)
         if known is not None and known[0] == meta.last_seq and known[1].title == title_of(meta, story):
             return known[1]
