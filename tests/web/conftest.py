@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import select
@@ -50,11 +49,13 @@ class RunningServer:
     limits: dict[str, float] | None = None  # other than the usual ones
     files: int | None = None  # that it may have open
     watched: bool = False  # stories are read anew when their files are saved, as under `narratoria dev`
+    covers: bool = False  # the covers of the library are drawn, which starts tools
 
     def start(self) -> None:
         script = Path(__file__).with_name("run_server.py")
         command = [sys.executable, str(script), str(self.home), str(self.port), json.dumps(self.limits)]
         command += ["watched"] if self.watched else []
+        command += ["covers"] if self.covers else []
         if self.files is not None:
             command = ["bash", "-c", f'ulimit -n {self.files}; exec "$@"', "bash", *command]
         env = os.environ | {"NARRATORIA_HOME": str(self.home)}
@@ -66,10 +67,6 @@ class RunningServer:
         self.printed = self.process.stdout.readline().decode().strip()
         assert self.printed, "the server ended before it said its address"
         self.port = urlsplit(self.printed).port or 0
-        for _ in range(5):  # the address is said before it is served; rarely a first connection is dropped
-            with contextlib.suppress(httpx.TransportError):
-                httpx.get(self.origin, timeout=30)
-                break
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A real server for the tests: `python run_server.py HOME PORT [LIMITS] [watched]` prints its address, then serves."""
+"""A server for the tests: `run_server.py HOME PORT [LIMITS] [watched] [covers]` prints its address, then serves."""
 
 import asyncio
 import json
@@ -11,9 +11,9 @@ from narratoria.web.games import Games
 from narratoria.web.server import Server
 
 
-async def main(home: Path, port: int, limits: dict[str, float], watched: bool) -> None:
+async def main(home: Path, port: int, limits: dict[str, float], watched: bool, covers: bool) -> None:
     # on a machine that is busy with tests a page waits for its story as long as that takes
-    server = Server(Games(default_store(home), patience=20, watched=watched), home, port=port)
+    server = Server(Games(default_store(home), patience=20, watched=watched, covers=covers), home, port=port)
     server.cuts_fonts = False  # which takes seconds; those in the cache of its home are used
     server.limits = replace(server.limits, **limits)
     listener = server.bind()
@@ -23,4 +23,4 @@ async def main(home: Path, port: int, limits: dict[str, float], watched: bool) -
 
 if __name__ == "__main__":
     home, port, limits, *more = sys.argv[1:]
-    asyncio.run(main(Path(home), int(port), json.loads(limits) or {}, "watched" in more))
+    asyncio.run(main(Path(home), int(port), json.loads(limits) or {}, "watched" in more, "covers" in more))

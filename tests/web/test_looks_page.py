@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
+from tests.marked_processes import eventually
 
 from conftest import RunningServer
 
@@ -77,9 +79,18 @@ def test_pictures_and_films_are_shown_at_half_their_size_or_smaller(
     shoot(page, "looks-picture")
 
 
-def test_a_cover_is_seen_whole(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+def test_a_cover_is_seen_whole(
+    make_server: Callable[..., RunningServer], open_page: Open, shoot: Shoot
+) -> None:
+    server = make_server(covers=True)
+    with server.client() as client:
+        assert eventually(lambda: all(one.get("cover") for one in _shipped(client)), within=30)
     page = open_page(server.address)
     cover = page.locator(".story-card", has_text="The Torch and the Door").locator("img").last
     expect(cover).to_be_visible()
     assert cover.evaluate("node => getComputedStyle(node).objectFit") == "contain"
     shoot(page, "looks-library")
+
+
+def _shipped(client: httpx.Client) -> list[dict[str, Any]]:
+    return [one for one in client.get("/stories").json() if one["id"] in {"torch", "lighthouse"}]

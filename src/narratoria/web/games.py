@@ -70,6 +70,7 @@ class Games:
         skills: Sequence[Path] = (),
         watched: bool = False,
         heard: Sink | None = None,
+        covers: bool = True,
     ) -> None:
         self.store = store
         self.shelf = Shelf(store, extra)
@@ -79,6 +80,7 @@ class Games:
         self._skills = tuple(skills)  # folders of skills that every game gets
         self._watched = watched  # stories are read anew when their files are saved
         self._heard = heard  # hears all records of all games
+        self._covers = covers  # the covers of the library are drawn, by the stories' tools
         self._open_games: dict[str, OpenGame] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._tasks = asyncio.TaskGroup()
@@ -87,7 +89,8 @@ class Games:
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
-        self._tasks.create_task(self.shelf.draw_covers())
+        if self._covers:
+            self._tasks.create_task(self.shelf.draw_covers())
         if self._watched:
             self._tasks.create_task(self._watch())
         return self
