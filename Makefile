@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-slow bench dist docs contracts constraints clean
+.PHONY: setup play test test-pages test-slow bench dist docs contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -19,10 +19,13 @@ $(VENV)/.ready: pyproject.toml constraints.txt scripts/venv.sh
 play: setup ## start the story client; ARGS=… is passed on
 	$(BIN)/narratoria play $(ARGS)
 
-test: $(TEST_VENV)/.ready ## lint, strict types, and all tests against the built wheel
+test: $(TEST_VENV)/.ready ## lint, strict types, and the tests against the built wheel
 	$(TEST_BIN)/ruff check src tests bench scripts
 	$(TEST_BIN)/ruff format --check src tests bench scripts
-	scripts/types_and_tests.sh $(TEST_BIN) -m 'not slow' $(PYTEST_ARGS)
+	scripts/types_and_tests.sh $(TEST_BIN) -m 'not slow and (not browser or short)' $(PYTEST_ARGS)
+
+test-pages: $(TEST_VENV)/.ready ## the page in a real browser, all of it; `make test` has a short version
+	scripts/test.sh $(TEST_BIN) -m 'browser and not slow' $(PYTEST_ARGS)
 
 test-slow: $(TEST_VENV)/.ready ## the long versions: a hundred kills, large files
 	scripts/test.sh $(TEST_BIN) -m slow $(PYTEST_ARGS)

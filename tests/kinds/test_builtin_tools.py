@@ -387,6 +387,7 @@ async def scraper() -> AsyncIterator[Scraper]:
 
 
 @pytest.mark.browser
+@pytest.mark.short
 async def test_web_scrape_reads_pages_with_real_chromium(scraper: Scraper, inn: str) -> None:
     whole = await scraper.scrape(f"{inn}/inn")
     assert whole.success, whole.message
@@ -418,6 +419,7 @@ async def test_web_scrape_reads_pages_with_real_chromium(scraper: Scraper, inn: 
 
 
 @pytest.mark.browser
+@pytest.mark.short
 async def test_a_closed_browser_is_launched_anew_and_leaves_no_thread(inn: str) -> None:
     browser = ChromiumBrowser()
     for _ in range(2):

@@ -431,6 +431,7 @@ def test_a_sound_is_synthesised(lighthouse: Story, sound: str) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.short
 async def test_a_browser_plays_the_film(lighthouse: Story) -> None:
     playwright = pytest.importorskip("playwright.async_api")
     asset, data = made(lighthouse, "beam", {})

@@ -39,6 +39,7 @@ def violations(page: Any) -> list[str]:
     return [one["id"] for one in Axe().run(page).response["violations"]]
 
 
+@pytest.mark.short
 def test_a_call_is_approved(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = begun(server, open_page)
     expect(card(page)).to_contain_text("May this be done? Sign the deed")
@@ -78,6 +79,7 @@ def test_an_input_is_edited_and_a_mistake_is_said(
     expect(card(page).locator("pre")).to_be_visible()
 
 
+@pytest.mark.short
 def test_a_refusal_is_written_with_the_keyboard_alone(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

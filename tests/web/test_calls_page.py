@@ -84,6 +84,7 @@ def test_a_wrong_key_in_a_patch_is_found(planted: RunningServer, open_page: Open
     shoot(page, "call-link-to-state")
 
 
+@pytest.mark.short
 def test_a_crash_on_one_input_is_found_and_another_input_tried(
     planted: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -247,6 +248,7 @@ def test_everything_can_be_used_by_everybody(
     shoot(page, f"call-top-{theme}-{width}")
 
 
+@pytest.mark.short
 def test_hostile_text_is_harmless_in_every_part(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = played(server, open_page, "hostile", story="workshop")
     card = page.locator(".call").first

@@ -47,6 +47,7 @@ def said(page: Any) -> list[str]:
     return list(page.locator(".prompt").all_inner_texts())
 
 
+@pytest.mark.short
 def test_an_older_turn_is_tried_again_in_a_branch_and_nothing_is_lost(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -130,6 +131,7 @@ def test_what_several_turns_cannot_take_back_is_listed_whole(server: RunningServ
     expect(dialog.get_by_role("listitem")).to_have_count(2)
 
 
+@pytest.mark.short
 def test_several_turns_are_undone_by_one_request_and_brought_back_by_one(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -354,6 +356,7 @@ def test_every_question_message_and_card_is_accessible(
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.short
 def test_what_a_process_says_while_it_takes_back_is_not_shown_as_the_state(
     server: RunningServer, open_page: Open
 ) -> None:

@@ -32,6 +32,7 @@ def press(page: Any, name: str) -> None:
     page.keyboard.press("Enter")
 
 
+@pytest.mark.short
 def test_letters_typed_at_an_open_story_go_to_the_field_and_digits_to_the_choices(
     server: RunningServer, open_page: Open
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_redo_that_brings_back_all_there_is_hands_the_focus_on(
     expect(field(page)).to_be_focused()
 
 
+@pytest.mark.short
 def test_the_focus_survives_a_menu_a_dialog_and_a_dismissal(server: RunningServer, open_page: Open) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     field(page).fill("break")

@@ -77,6 +77,7 @@ def test_the_focus_stays_on_a_card_in_sight_when_the_only_finished_story_is_dele
     expect(page.locator(".saved-link:visible").last).to_be_focused()
 
 
+@pytest.mark.short
 def test_a_card_shows_the_narration_as_it_is_read_and_where_a_branch_began(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -123,6 +124,7 @@ def test_what_to_type_stands_as_code_when_the_server_does_not_answer(
     shoot(page, "library-offline")
 
 
+@pytest.mark.short
 def test_a_broken_story_stays_in_the_library_with_its_first_mistake(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

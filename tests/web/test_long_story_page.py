@@ -101,6 +101,7 @@ def test_every_view_says_how_much_there_is_and_loads_the_rest(
     shoot(page, "state-of-a-long-story")
 
 
+@pytest.mark.short
 def test_assets_come_in_parts_and_those_taken_back_do_not_count(fresh_server: RunningServer) -> None:
     session = write_session(fresh_server.home, 12)
     with fresh_server.client() as client:

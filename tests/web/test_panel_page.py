@@ -29,6 +29,7 @@ def say(page: Any, text: str) -> None:
     box.press("Enter")
 
 
+@pytest.mark.short
 def test_the_panel_follows_the_story(fresh_server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     session = fresh_server.new_session("lighthouse")
     page = open_page(fresh_server.at(f"/play/{session}"))
@@ -85,6 +86,7 @@ def test_on_a_phone_it_is_a_sheet(server: RunningServer, open_page: Open, shoot:
     expect(page.get_by_role("link", name="State", exact=True)).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.short
 def test_nothing_in_a_panel_runs(fresh_server: RunningServer, open_page: Open) -> None:
     folder = fresh_server.home / "stories" / "odd"
     folder.mkdir()

@@ -40,6 +40,7 @@ def inside(page: Any, box: dict[str, float]) -> bool:
     )
 
 
+@pytest.mark.short
 def test_the_text_box_stays_in_the_window_and_nothing_covers_the_story(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

@@ -157,6 +157,7 @@ def test_an_endless_narration_is_shown_as_it_was_written(server: RunningServer, 
     assert lines > 119_000, "each line is one"
 
 
+@pytest.mark.short
 def test_no_other_script_of_the_page_can_make_elements_of_text(
     server: RunningServer, open_page: Open
 ) -> None:
@@ -219,6 +220,7 @@ def storyteller(monkeypatch: pytest.MonkeyPatch) -> Iterator[Storyteller]:
     teller.close()
 
 
+@pytest.mark.short
 def test_a_narration_is_shown_as_it_is_told_and_what_is_read_stays(
     storyteller: Storyteller, make_server: Callable[[], RunningServer], open_page: Open, shoot: Shoot
 ) -> None:

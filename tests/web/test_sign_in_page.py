@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from conftest import SCREENS, RunningServer
 from narratoria.web.browser_launch import signpost
 
+pytestmark = pytest.mark.browser
 
+
+@pytest.mark.short
 def test_a_browser_comes_in_by_the_file_and_leaves_by_the_settings(
     fresh_server: RunningServer, chromium: Any
 ) -> None:
@@ -34,6 +39,7 @@ def test_a_browser_comes_in_by_the_file_and_leaves_by_the_settings(
     context.close()
 
 
+@pytest.mark.short
 def test_an_open_page_goes_on_after_a_restart(
     fresh_server: RunningServer, open_page: Callable[..., Any]
 ) -> None:

@@ -32,6 +32,7 @@ def button(page: Any, name: str) -> Any:
     return page.get_by_role("button", name=name, exact=True)
 
 
+@pytest.mark.short
 def test_the_opening_is_told_with_its_choices(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}", "#narrative"))
     expect(story(page).locator("strong")).to_have_text("bare")
@@ -42,6 +43,7 @@ def test_the_opening_is_told_with_its_choices(server: RunningServer, open_page: 
     shoot(page, "story-opening")
 
 
+@pytest.mark.short
 def test_a_choice_is_clicked_and_becomes_the_next_prompt(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -80,6 +82,7 @@ def test_a_number_key_takes_a_choice_and_typing_a_number_does_too(
     expect(story(page).locator(".prompt").last).to_have_text("Hang it up")
 
 
+@pytest.mark.short
 def test_enter_sends_shift_enter_breaks_the_line_and_arrow_up_remembers(
     server: RunningServer, open_page: Open
 ) -> None:
@@ -101,6 +104,7 @@ def test_enter_sends_shift_enter_breaks_the_line_and_arrow_up_remembers(
     assert box.input_value() == ""
 
 
+@pytest.mark.short
 def test_a_running_turn_shows_itself_and_can_be_cancelled(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -117,6 +121,7 @@ def test_a_running_turn_shows_itself_and_can_be_cancelled(
     expect(story(page).locator(".notice")).to_have_count(0)  # what the player stopped has not failed
 
 
+@pytest.mark.short
 def test_what_is_sent_while_a_turn_runs_waits_for_its_end(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -163,6 +168,7 @@ def test_keys_take_a_turn_back_and_are_listed(server: RunningServer, open_page: 
     expect(sheet).to_have_count(0)
 
 
+@pytest.mark.short
 def test_undo_redo_retry_and_edit(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "shake")
@@ -200,6 +206,7 @@ def test_a_branch_opens_a_session_of_its_own(server: RunningServer, open_page: O
     expect(story(page)).not_to_contain_text("It is good enough.")
 
 
+@pytest.mark.short
 def test_a_failed_skill_is_told_inline_with_details_retry_and_dismiss(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -259,6 +266,7 @@ def test_a_file_that_was_refused_leaves_a_quiet_card_in_its_place(
     expect(card).to_contain_text("does not begin like image/png")
 
 
+@pytest.mark.short
 def test_tool_text_is_never_markup(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "hostile")
@@ -338,6 +346,7 @@ def test_a_turn_of_a_long_story_begins_where_it_should(fresh_server: RunningServ
     assert tops[0] - tops[1] == pytest.approx(24, abs=1)
 
 
+@pytest.mark.short
 def test_a_reload_in_mid_turn_shows_the_same(server: RunningServer, open_page: Open) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "wait")
@@ -370,6 +379,7 @@ def test_two_viewers_see_the_same_turn(server: RunningServer, open_page: Open) -
     expect(story(other).locator(".prompt")).to_have_text("shake")
 
 
+@pytest.mark.short
 def test_a_killed_server_is_announced_and_its_turn_goes_on(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -424,6 +434,7 @@ def test_undoing_a_turn_that_was_left_out_is_shown_right(
     expect(page.get_by_role("treeitem", name="count")).to_contain_text("1")
 
 
+@pytest.mark.short
 def test_a_keyboard_alone_reaches_an_ending(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     expect(button(page, "Paint a picture")).to_be_visible()

@@ -45,6 +45,7 @@ def played(server: RunningServer, open_page: Open, *prompts: str, **options: Any
 # --- tools -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.short
 def test_a_call_shows_its_status_log_and_plan(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = played(server, open_page, "paint")
     go(page, "Tools")
@@ -74,6 +75,7 @@ def test_progress_is_shown_while_a_call_runs(server: RunningServer, open_page: O
     expect(page.get_by_role("progressbar")).to_have_count(0)
 
 
+@pytest.mark.short
 def test_a_failed_call_shows_its_code_and_its_standard_error(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -235,6 +237,7 @@ def test_a_filter_that_nothing_passes_says_so_and_is_lifted(server: RunningServe
 # --- assets ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.short
 def test_assets_are_gathered_filtered_and_enlarged(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -293,6 +296,7 @@ def test_every_asset_stands_on_a_stage_of_one_size(server: RunningServer, open_p
 # --- state -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.short
 def test_the_tree_is_walked_by_keyboard(server: RunningServer, open_page: Open) -> None:
     page = played(server, open_page, "paint")
     go(page, "State")
@@ -406,6 +410,7 @@ def test_the_first_match_in_the_raw_json_is_brought_into_sight(
 # --- library and settings --------------------------------------------------------------------------------
 
 
+@pytest.mark.short
 def test_a_story_is_begun_continued_renamed_branched_and_deleted(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -483,6 +488,7 @@ def test_stories_can_be_begun_without_scrolling(fresh_server: RunningServer, ope
         expect(button).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.short
 def test_a_session_is_saved_to_a_file_and_brought_back_by_the_buttons(
     fresh_server: RunningServer, open_page: Open, tmp_path: Path
 ) -> None:
@@ -544,6 +550,7 @@ def test_a_setting_changed_during_a_turn_says_that_it_waits(server: RunningServe
     expect(dialog.get_by_role("switch", name="fs:write")).not_to_be_checked()
 
 
+@pytest.mark.short
 def test_settings_change_the_theme_and_the_session(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -641,7 +648,7 @@ def violations(page: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("theme", [pytest.param("dark", marks=pytest.mark.short), "light"])
 def test_every_view_is_accessible(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot, theme: str
 ) -> None:
@@ -671,6 +678,7 @@ def test_every_view_is_accessible(
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.short
 def test_the_whole_page_is_small(server: RunningServer, open_page: Open) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     expect(page.get_by_role("button", name="Paint a picture")).to_be_visible()
