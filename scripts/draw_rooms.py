@@ -128,7 +128,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the server": "tool_server http_server stdio_server",
     },
     "cli": {
-        "input and output": "output stdin_lines line_editor pictures signals completion exporting skeletons",
+        "input and output": "output stdin_lines line_editor sixel pictures signals completion exporting skeletons",
         "options of several commands": "env_option narrators_option approval_options source_options skills_option "
         "session_options request_options",
         "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "

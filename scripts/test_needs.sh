@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the tests need beside Python: compilers and interpreters of the example tools, a browser, a database server.
+# What the tests need beside Python: compilers and interpreters of the example tools, a browser, a database server, sixels.
 set -eu
 missing=
 need() { # need COMMAND PACKAGE
@@ -12,6 +12,7 @@ need npm npm
 need awk mawk
 need go golang-go
 need chromium chromium
+need img2sixel libsixel-bin
 [ -n "$(ls -d /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ] || missing="$missing postgresql"
 if command -v fc-list >/dev/null 2>&1; then
   fc-list | grep -qi 'color *emoji' || missing="$missing fonts-noto-color-emoji"

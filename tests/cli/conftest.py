@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import warm_start
+from tests.cli.real_terminal import TORCH, Terminal
 from tests.marked_processes import MarkedProcesses
 
 
@@ -75,3 +77,17 @@ class CommandLine(MarkedProcesses):
 @pytest.fixture
 def narratoria(tmp_path: Path) -> CommandLine:
     return CommandLine(tmp_path)
+
+
+@pytest.fixture
+def at_terminal(narratoria: CommandLine) -> Iterator[Callable[..., Terminal]]:
+    """Start games on terminals of their own: the torch, unless another story is named."""
+    opened: list[Terminal] = []
+
+    def start(*arguments: object, **details: str) -> Terminal:
+        opened.append(Terminal(narratoria, *(arguments or (TORCH,)), **details))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()

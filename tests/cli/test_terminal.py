@@ -4,94 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import fcntl
 import os
 import pty
-import re
-import select
 import signal
 import stat
 import struct
-import subprocess
 import termios
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.real_terminal import TORCH
 
 from narratoria.cli.line_editor import KEPT, History
 from narratoria.cli.pictures import picture_sequence, protocol_of
 from narratoria.cli.stdin_lines import in_daemon_thread, read_line
 
-TORCH = Path(__file__).resolve().parents[2] / "stories" / "torch"
 LONG = " ".join(["and dig on"] * 12 + ["to the clay"])
-CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x01\x02]")
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 1800, 900) + bytes(20)
-
-
-class Terminal:
-    """A game on a terminal of its own: keys go in, the screen comes out."""
-
-    def __init__(self, narratoria: Any, *arguments: object, **env: str) -> None:
-        self.ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 900, 720))
-        self.before = termios.tcgetattr(theirs)
-        kept = {**narratoria.env, "TERM": "xterm-256color"}
-        for name in ("KITTY_WINDOW_ID", "TERM_PROGRAM", "LC_TERMINAL", "TMUX", "STY", "KONSOLE_VERSION"):
-            kept.pop(name, None)
-        self.process = subprocess.Popen(
-            narratoria.command("play", *arguments, "--terminal", "--narrator", "rules"),
-            stdin=theirs, stdout=theirs, stderr=theirs, env={**kept, **env}, cwd=narratoria.folder,
-            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),
-        )  # fmt: skip
-        self.theirs = theirs
-        self.seen = ""
-        self.raw = ""
-
-    def type(self, keys: str) -> None:
-        os.write(self.ours, keys.encode())
-
-    def sees(self, text: str, within: float = 30.0) -> str:
-        """Read until the text comes; return what was before it, and forget both."""
-        until = time.monotonic() + within
-        while text not in self.seen:
-            left = until - time.monotonic()
-            assert left > 0, f"{text!r} did not come; the terminal shows {self.seen!r}"
-            if select.select([self.ours], [], [], left)[0]:
-                self.raw += os.read(self.ours, 65536).decode(errors="replace")
-                self.seen = CONTROLS.sub("", self.raw)
-        before, _, rest = self.seen.partition(text)
-        self.raw = self.seen = rest
-        return before
-
-    def ended(self) -> int:
-        until = time.monotonic() + 20
-        while self.process.poll() is None:
-            assert time.monotonic() < until, f"it goes on: {self.seen!r}"
-            if select.select([self.ours], [], [], 0.05)[0]:
-                self.raw += os.read(self.ours, 65536).decode(errors="replace")
-        return self.process.returncode
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self.ours)
-        os.close(self.theirs)
-
-
-@pytest.fixture
-def at_terminal(narratoria: Any) -> Iterator[Callable[..., Terminal]]:
-    opened: list[Terminal] = []
-
-    def start(*arguments: object, **env: str) -> Terminal:
-        opened.append(Terminal(narratoria, *(arguments or (TORCH,)), **env))
-        return opened[-1]
-
-    yield start
-    for one in opened:
-        one.close()
 
 
 def slow_story(folder: Path) -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from narratoria.cli.stdin_lines import typed_line
 from narratoria.session.private_files import FILE
 
 try:
@@ -21,6 +22,7 @@ KEPT: Final = 1_000  # lines of history
 _LONGEST: Final = 2_000  # characters of a line of history
 _INTERRUPT: Final = "\x03"
 _PROMPT: Final = "\x01\x1b[1;36m\x02> \x01\x1b[0m\x02"
+_DRAWN: Final = "\x1b[1;36m> \x1b[0m"  # the same without readline's marks
 _DISABLED: Final = b"\x00"  # of a terminal's special characters
 
 
@@ -101,6 +103,8 @@ class LineEditor:
             readline.parse_and_bind("set completion-ignore-case on")
             readline.parse_and_bind("set bell-style none")
             readline.parse_and_bind("set enable-bracketed-paste off")  # it would outlive us on the terminal
+            # Keys without a meaning, and what a terminal says of itself too late, write nothing into the line.
+            readline.parse_and_bind(r'"\e[": skip-csi-sequence')
             # Python runs handlers of signals only in the main thread, and we wait in another: Ctrl+C arrives as a
             # character instead, and ends the line.
             readline.parse_and_bind(r'"\C-c": "\C-q\C-c\C-m"')
@@ -113,8 +117,13 @@ class LineEditor:
     def read(self) -> str | None:
         """Return the next line, None at the end of the input; raise `LineInterrupted` after Ctrl+C."""
         sys.stdout.flush()
+        begun, complete = typed_line()
+        if complete:
+            sys.stdout.write(f"{_DRAWN}{begun}\n")
+            return self._remembered(begun)
         with self._keys():
             try:
+                readline.set_startup_hook(lambda: readline.insert_text(begun))
                 self.waiting = True
                 line = input(_PROMPT if self._gnu else "> ")
             except EOFError:
@@ -122,8 +131,12 @@ class LineEditor:
                 return None
             finally:
                 self.waiting = False
+                readline.set_startup_hook()
         if _INTERRUPT in line:
             raise LineInterrupted(empty=not line.replace(_INTERRUPT, "").strip())
+        return self._remembered(line)
+
+    def _remembered(self, line: str) -> str:
         if self.history.add(line):
             readline.add_history(line)
         return line
@@ -137,7 +150,7 @@ class LineEditor:
         sys.stdout.write("\r\x1b[K")
         sys.stdout.flush()
         yield
-        sys.stdout.write(f"\x1b[1;36m> \x1b[0m{readline.get_line_buffer()}")
+        sys.stdout.write(f"{_DRAWN}{readline.get_line_buffer()}")
         sys.stdout.flush()
 
     @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Pictures in terminals that can show them: the graphics protocol of kitty, and the inline images of iTerm2."""
+"""Pictures in terminals that can show them: the graphics protocol of kitty, the inline images of iTerm2, and sixels."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import Final, Literal
 
 from rich.console import Console
 
+from narratoria.cli.sixel import sixels, takes_sixels
+
 Protocol = Literal["kitty", "iterm"]
 
 LARGEST: Final = 4 * 1024 * 1024  # bytes of a picture that is sent to a terminal
@@ -26,9 +28,9 @@ _MAGIC: Final = (_PNG, b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 
 
 def protocol_of(env: Mapping[str, str]) -> Protocol | None:
-    """Return how the terminal with this environment shows pictures; None if it cannot, or if it is not known.
+    """Return how the terminal with this environment shows pictures; None if it is not known.
 
-    tmux and screen pass pictures on only where their owner allowed it.
+    tmux and screen pass these protocols on only where their owner allowed it.
     """
     program, term = env.get("TERM_PROGRAM", ""), env.get("TERM", "")
     if "TMUX" in env or "STY" in env or term.startswith(("tmux", "screen")):
@@ -42,8 +44,10 @@ def protocol_of(env: Mapping[str, str]) -> Protocol | None:
 
 def show_picture(out: Console, path: Path) -> bool:
     """Show a picture on the terminal, if it can; tell if it did."""
-    protocol = protocol_of(os.environ) if out.is_terminal and os.isatty(1) else None
-    if protocol is None:
+    if not out.is_terminal or not os.isatty(1):
+        return False
+    protocol = protocol_of(os.environ)
+    if protocol is None and not takes_sixels():
         return False
     try:
         if path.stat().st_size > LARGEST:
@@ -51,7 +55,11 @@ def show_picture(out: Console, path: Path) -> bool:
         content = path.read_bytes()
     except OSError:
         return False
-    sequence = picture_sequence(content, protocol, min(_COLUMNS, out.width - 4), _cell())
+    columns, cell = max(1, min(_COLUMNS, out.width - 4)), _cell()
+    if protocol is not None:
+        sequence = picture_sequence(content, protocol, columns, cell)
+    else:
+        sequence = sixels(path, content, (columns * cell[0], _ROWS * cell[1]))
     if not sequence:
         return False
     out.file.write(f"  {sequence}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import select
 import sys
 import termios
@@ -15,6 +16,10 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 _PIECE: Final = 64 * 1024
 _LOOK: Final = 0.1  # seconds after which a waiting thread looks if its line is still wanted
+_LATE: Final = re.compile(
+    rb"\x1b\[\?[\d;]*c"
+)  # what a terminal says of itself when nobody waits for it any more
+_CONTROLS: Final = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]?|O.|)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _unread = bytearray()
 
 
@@ -77,9 +82,23 @@ def read_line() -> str | None:
             if not piece:
                 break
             _unread.extend(piece)
-    line, end, rest = bytes(_unread).partition(b"\n")
+    line, end, rest = _LATE.sub(b"", bytes(_unread)).partition(b"\n")
     _unread[:] = rest
     return line.decode("utf-8", "replace").rstrip("\r\n") if line or end else None
+
+
+def keep_typed(keys: bytes) -> None:
+    """Keep keys that were read while something else was waited for: the next line begins with them. Keys that edit a
+    line are dropped.
+    """
+    _unread.extend(_CONTROLS.sub(b"", keys))
+
+
+def typed_line() -> tuple[str, bool]:
+    """Return the keys that were kept, up to the end of a line, and tell if it came."""
+    line, end, rest = bytes(_unread).partition(b"\n")
+    _unread[:] = rest
+    return line.decode("utf-8", "replace").rstrip("\r"), bool(end)
 
 
 def _ready(fd: int) -> bool:
