@@ -80,7 +80,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "plans": "not_json plan_references plan_problems plan graph",
         "threads and loops": "background_loop threads cores",
         "one call": "attempt_rollback handlers outcomes call_record records middleware approval admission call_span "
-        "executor",
+        "retry_decision effect_application executor",
         "catalogues": "registry tool_folder resolve",
         "whole plans": "lint plan_run plan_executor",
     },

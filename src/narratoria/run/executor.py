@@ -16,12 +16,7 @@ from sys import modules
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
-from narratoria import telemetry
-from narratoria.errors import (
-    EXECUTION_FAILED,
-    ArgumentsInvalid,
-)
-from narratoria.events import JsonObject
+from narratoria.errors import ArgumentsInvalid
 from narratoria.run import handlers, outcomes, records
 from narratoria.run.admission import admit, meet
 from narratoria.run.approval import ApprovalPolicy, approved
@@ -29,12 +24,11 @@ from narratoria.run.attempt_rollback import drop
 from narratoria.run.background_loop import run_sync
 from narratoria.run.call_record import Call
 from narratoria.run.call_span import execute_in_span
+from narratoria.run.effect_application import apply_effects
 from narratoria.run.middleware import Around, checked_around, execute_around
+from narratoria.run.retry_decision import may_retry
 from narratoria.session import Draft, Session, ToolInvoked
-from narratoria.session.attempt_note import AttemptNote
 from narratoria.telemetry import SDK
-from narratoria.tools import contract
-from narratoria.tools.retry import may_have_acted, pause
 from narratoria.tools.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -46,7 +40,6 @@ AnyTool = Tool[Any, Any]
 AnyResult = ToolResult[Any]
 
 MAX_DEPTH: Final = 16  # of calls within calls
-MAX_CASCADES: Final = 8  # of effects that trigger tools whose effects trigger tools
 _SCOPE: Final = CallScope()
 _BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
 
@@ -165,7 +158,7 @@ class ToolExecutor:
             ran = self._attempt(tool, args, params, session, call_id, call, attempt)
             result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]  # else it is awaitable
             while not result.success:
-                if not await self._may_retry(tool, result, root, call_id, call, attempt, started):
+                if not await may_retry(tool, result, root, call_id, call, attempt, started):
                     outcomes.keep_assets(result, call_id)
                     outcomes.note_failed_effect(result, session)
                     break
@@ -298,7 +291,7 @@ class ToolExecutor:
             result = outcomes.checked(tool, await handled)
             if result.success:
                 if tool.effects:
-                    await self.apply_effects(tool, params, context, result)
+                    await apply_effects(self, tool, params, context, result)
                 draft.commit(context.call_id)
                 draft.parent.complete(tool.name)
                 kept = True
@@ -324,34 +317,6 @@ class ToolExecutor:
             call.committed = draft.given
         return result
 
-    async def _may_retry(
-        self,
-        tool: AnyTool,
-        result: AnyResult,
-        root: Session,
-        call_id: str,
-        call: Call | None,
-        attempt: int,
-        started: float,
-    ) -> bool:
-        """Tell if the failed call is tried again; if so, record that and wait as long as its policy says."""
-        policy = tool.retry if call is None or call.policy is None else call.policy
-        error = result.failure
-        retries = attempt - (1 if call is None else call.first_attempt)
-        if error is None or not policy.max_retries or not policy.allows(error, retries):
-            return False
-        if policy.general and may_have_acted(error) and not tool.repeatable:
-            return False
-        delay = policy.backoff.delay(retries + 1)
-        if root.recording:
-            root.record(records.call_retrying(root, call_id, attempt, delay, error, started))
-        if SDK in modules:
-            telemetry.retried(tool.name, attempt, delay, error.code)
-        await pause(delay)
-        if root.recording:
-            root.attempt_notes[call_id] = AttemptNote(began=perf_counter())
-        return True
-
     async def compensate(
         self, tool: str | AnyTool, args: Mapping[str, Any], *, session: Draft, call_id: str | None = None
     ) -> AnyResult:
@@ -367,32 +332,6 @@ class ToolExecutor:
     async def drop(self, draft: Draft) -> None:
         """Discard a failed attempt: take back its outside effects, newest first, and drop the rest."""
         await drop(draft)
-
-    async def apply_effects(
-        self, tool: AnyTool, params: Any, context: ToolContext, result: AnyResult
-    ) -> None:
-        """Run step 7. If it raises, dropping the context's draft takes back what was applied."""
-
-        async def cascade(name: str, args: JsonObject) -> AnyResult:
-            draft = context.session
-            if draft.cascades >= MAX_CASCADES:
-                return outcomes.failure(
-                    EXECUTION_FAILED,
-                    f"cascades are nested {MAX_CASCADES} deep, which is the limit. Do they trigger each other?",
-                    recoverable=False,
-                )
-            draft.cascading = True
-            try:
-                return await self.execute(name, args, session=draft)
-            finally:
-                draft.cascading = False
-
-        def keep(one: contract.AppliedEffect) -> None:
-            if one.effect.reaches_outside:  # the others go with the draft
-                context.session.applied.append((one, context))
-                context.session.effects.append(records.effect_applied(tool, context, one))
-
-        await contract.apply_effects(tool.effects, context, result, params, cascade, keep)
 
     def _conclude(
         self,

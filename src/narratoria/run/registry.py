@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.run.approval import ApprovalPolicy, checked_policy
 from narratoria.run.background_loop import run_sync
+from narratoria.run.effect_application import apply_effects
 from narratoria.run.executor import ToolExecutor
 from narratoria.run.middleware import Around, checked_around
 from narratoria.spelling import spelled
@@ -249,7 +250,7 @@ class ToolRegistry:
         if not isinstance(context, ToolContext):
             raise _no_context("apply_effects", context, _MAKE_ONE)
         async with context.attempt() as trial:
-            await self._within(context, None).apply_effects(tool, params, trial, result)
+            await apply_effects(self._within(context, None), tool, params, trial, result)
         _settled(context)
 
 
