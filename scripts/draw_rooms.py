@@ -57,7 +57,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "tools": {
         "schemas and types of values": "schema value_constraints value_types",
         "time": "cancellation deadline backoff backoff_kinds retry",
-        "the tool": "handler_types context read_only tool",
+        "the tool": "handler_types context read_only tool_result tool",
         "preconditions and effects": "contract",
     },
     "session": {

@@ -1,4 +1,4 @@
-"""The tool, its result, its errors and its examples.
+"""The tool and its examples.
 
 `Tool` is one class for every kind: a typed function, a process, a composition, a tool of a remote server. The
 factories in `narratoria.kinds` make them; only `narratoria.run.executor` runs them.
@@ -21,13 +21,11 @@ from typing import (
     TypeAlias,
     TypeVar,
     get_args,
-    overload,
 )
 
 import msgspec
 
-from narratoria.errors import EXECUTION_FAILED, ErrorSource, ToolValidationError
-from narratoria.events import JsonObject
+from narratoria.errors import ToolValidationError
 from narratoria.spelling import keywords_spelled, spelled
 from narratoria.tools import schema
 from narratoria.tools.context import CallScope, Pipeline, ToolContext, Trial
@@ -35,6 +33,7 @@ from narratoria.tools.deadline import LONGEST_TIMEOUT, check_positive, check_sec
 from narratoria.tools.handler_types import handler_types
 from narratoria.tools.read_only import held_to_reading
 from narratoria.tools.retry import RetryPolicies, RetryPolicy, check_waits
+from narratoria.tools.tool_result import ResultMetadata, ToolError, ToolResult
 from narratoria.tools.value_types import mismatch, plain_type
 
 if TYPE_CHECKING:
@@ -57,117 +56,12 @@ __all__ = [
 P = TypeVar("P")
 P_contra = TypeVar("P_contra", contravariant=True)
 R = TypeVar("R")
-V = TypeVar("V")  # of `ok` and `failed`, which are called on the bare class
 
 NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}")
 SERVER_NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}\.[a-z0-9_-]{1,64}")
 LONGEST_DESCRIPTION: Final = 200
 DEFAULT_TIMEOUT: Final = 30.0
 Approval: TypeAlias = Literal["always", "irreversible", "never"]
-
-
-class ToolError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The failure of a call, as data."""
-
-    # 004.
-
-    code: str
-    message: str
-    recoverable: bool = True
-    suggestions: tuple[str, ...] = ()
-    details: JsonObject | None = None
-    source: ErrorSource = "tool"
-
-    @property
-    def verdict(self) -> str:
-        """The runtime's own code for the failure: `EXECUTION_FAILED` where the tool itself said that it failed."""
-        return self.code if self.source == "runtime" else EXECUTION_FAILED
-
-
-@spelled()
-class ResultMetadata(msgspec.Struct, frozen=True):
-    """The duration and the timestamp of a result, in seconds; milliseconds live only on the wire."""
-
-    # 004.
-
-    duration: float
-    timestamp: float
-    tool_name: str
-    attempts: int = 1
-    call_id: str = ""
-    degraded: tuple[str, ...] = ()  # descriptions of the non-critical preconditions that did not hold
-
-
-class _ErrorAccess:
-    """The attribute `error` with two uses: `ToolResult.error("…")` makes a failure; `result.error` is its reason."""
-
-    # 002 has the factory and 004 the field, both by this name.
-
-    @overload
-    def __get__(self, instance: None, owner: type[ToolResult[Any]]) -> Callable[..., ToolResult[Any]]: ...
-    @overload
-    def __get__(self, instance: ToolResult[Any], owner: type[ToolResult[Any]]) -> ToolError | None: ...
-    def __get__(
-        self, instance: ToolResult[Any] | None, owner: type[ToolResult[Any]]
-    ) -> Callable[..., ToolResult[Any]] | ToolError | None:
-        return owner.failed if instance is None else instance.failure
-
-
-@spelled()
-class ToolResult(msgspec.Struct, Generic[R], frozen=True):
-    """The outcome of a call: never an exception."""
-
-    # 002, "Predictable failures".
-
-    message: str
-    value: R | None = None
-    success: bool = True
-    exclude_value_from_context: bool = False
-    failure: ToolError | None = None
-    metadata: ResultMetadata | None = None
-
-    error: ClassVar[_ErrorAccess] = _ErrorAccess()
-
-    @property
-    def data(self) -> R | None:
-        """Another name for `value`."""
-        # 004's name.
-        return self.value
-
-    @classmethod
-    def ok(cls, value: V, message: str = "", *, exclude_value_from_context: bool = False) -> ToolResult[V]:
-        """Make a successful result."""
-        return ToolResult(message, value, True, exclude_value_from_context)
-
-    @classmethod
-    def failed(
-        cls,
-        message: str,
-        *,
-        code: str = EXECUTION_FAILED,
-        recoverable: bool = True,
-        suggestions: Sequence[str] = (),
-        details: JsonObject | None = None,
-        value: V | None = None,
-        source: ErrorSource = "tool",
-    ) -> ToolResult[V]:
-        """Make a failed result; also reached as `ToolResult.error(…)`."""
-        error = ToolError(
-            code=code,
-            message=message,
-            recoverable=recoverable,
-            suggestions=(suggestions,) if isinstance(suggestions, str) else tuple(suggestions),
-            details=details,
-            source=source,
-        )
-        return ToolResult(message, value, False, False, error)
-
-    def render(self) -> str:
-        """Return the text a model is shown: the message, then the value unless it is excluded."""
-        if self.value is None or self.exclude_value_from_context:
-            return self.message
-        value = schema.dump_json(self.value)
-        return f"{self.message}\n{value}" if self.message else value
 
 
 class ToolExample(msgspec.Struct, Generic[P, R], frozen=True):
