@@ -87,7 +87,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "store": {
         "records of a session": "store timeline restoration fold record_batches mending transcript epub "
         "transcripts retention recorded_call",
-        "the journal": "writer journal replay",
+        "the journal": "writer journal_store journal replay",
         "files": "imported_snapshot imported_journal portable",
         "SQL": "sqlite_database file_lease sql_reading sql_versions sql_writing sql_store sqlite postgres",
         "on top of a store": "default_store salvage",

@@ -13,15 +13,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Final, Protocol
+from typing import Final
 
 from narratoria.errors import JournalError
 from narratoria.events import AnyRuntimeEvent, CallFinished, PlanMade, TurnCommitted, TurnStarted
 from narratoria.session.record import EmittedRecords, Record, Sink
 from narratoria.session.resources.write_notes import WriteNotes
 from narratoria.session.session import Session
+from narratoria.store.journal_store import JournalStore, Lease
 from narratoria.store.restoration import FetchTurn, Restoration, SnapshotTaken, take_snapshot
-from narratoria.store.store import Records, Store, notes_folder
+from narratoria.store.store import notes_folder
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import ConnectionLost
 
@@ -35,41 +36,6 @@ SNAPSHOT_RATIO: Final = (
 )
 
 _PROMPT: Final = frozenset({TurnStarted, PlanMade, CallFinished, TurnCommitted})  # worth writing at once
-
-
-class Lease(Protocol):
-    """The right to write one session, held by one process at a time and freed when that process dies."""
-
-    @property
-    def held(self) -> bool:
-        """False once it was released, or lost with the connection that held it."""
-
-    def release(self) -> None: ...
-
-
-class JournalStore(Store, Protocol):
-    """A store as its journals see it: beside `Store`, leases and batches of records."""
-
-    def lease(self, session_id: str) -> Lease:
-        """Take the right to write a session, or raise `SessionBusy` that says who has it."""
-
-    def catch_up(self, session: Session, timeline: Timeline) -> Records:
-        """Fold in what others recorded since; returns the records of a turn that is open."""
-
-    def submit(
-        self,
-        key: int,
-        lease: Lease,
-        after: int,
-        batch: list[Record | EmittedRecords],
-        *,
-        durable: bool,
-        snapshot: bytes | None,
-    ) -> Future[int]:
-        """Write a batch that follows record `after`; the future gives the bytes it takes."""
-
-    def submit_sync(self, key: int) -> Future[int]:
-        """Make everything that was written before last, also beyond the end of the machine."""
 
 
 class Journal:

@@ -24,7 +24,7 @@ from narratoria.session.assets import AssetStore
 from narratoria.session.record import EmittedRecords, Record
 from narratoria.store import mending
 from narratoria.store import record_batches as chunks
-from narratoria.store.journal import Lease
+from narratoria.store.journal_store import Lease
 from narratoria.store.sql_reading import SqlReader
 from narratoria.store.store import SessionMeta
 from narratoria.store.timeline import Timeline
