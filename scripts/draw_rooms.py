@@ -63,8 +63,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "session": {
         "records and operations": "record attempt_note draft_operations asset_records dispatcher media private_files "
         "slices",
-        "parts of a session": "memory memory_draft assets resources stopped_clock approvals",
-        "drafts": "draft",
+        "parts of a session": "grants memory memory_draft assets resources stopped_clock approvals",
+        "drafts": "draft_assets draft",
         "the session": "session",
     },
     "kinds": {

@@ -148,5 +148,5 @@ def world(session: Session) -> dict[str, Any]:
 def trusted_world(store: Store, session_id: str, before: dict[str, Any]) -> dict[str, Any]:
     """An imported session, with a story that grants all it had."""
     session = store.restore(session_id)
-    session.trust(before["permissions"])
+    session.grants.trust(before["permissions"])
     return world(session)

@@ -124,7 +124,9 @@ class Cassette:
         for content in self._contents.values():
             assets.add_bytes(content)
         session = Session(
-            state=beginning.snapshot(), permissions=beginning.held | beginning.claimed, assets=assets
+            state=beginning.snapshot(),
+            permissions=beginning.grants.held | beginning.grants.claimed,
+            assets=assets,
         )
         session.memory.load(beginning.memory.export())
         for change in beginning.slices.export():

@@ -186,7 +186,7 @@ async def _server(
             _warn(problem)
         session = journal.session
         if loaded is not None:
-            session.trust(loaded.permissions)
+            session.grants.trust(loaded.permissions)
         session.grant(*(one for one in grant if not session.has_permission(one)))
         folder = loaded.root if loaded is not None else tools
         yield ToolServer(

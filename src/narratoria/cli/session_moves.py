@@ -65,7 +65,7 @@ async def _registry(
     """Return the story's tools, for their compensations, or the reason there are none; not every undo needs them."""
     try:
         story = story_of(meta, given)
-        journal.session.trust(story.permissions)
+        journal.session.grants.trust(story.permissions)
         registry = story_registry(story)
         if story.sources.declares_effects:  # else they have nothing to take back with, and need not be opened
             await GameSources(story.sources, registry).wait(lambda line: click.echo(line, err=True))

@@ -18,6 +18,7 @@ from narratoria.events import Asset, AssetDenied, AssetStored, Done, JsonObject,
 from narratoria.kinds.line_faults import printable
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.ndjson import Decoder, Limits, ProtocolFailure
+from narratoria.session.draft_assets import accept_asset, add_asset
 from narratoria.state import plain
 from narratoria.tools.schema.excerpts import quoted
 from narratoria.tools.tool import ToolContext, ToolResult
@@ -71,7 +72,7 @@ class Conversation:
         for event in events[first:]:
             if isinstance(event, Asset):
                 draft, call_id = self.context.session, self.context.call_id
-                draft.add_asset(call_id, self.shown(event), await self._accepted(event))
+                add_asset(draft, call_id, self.shown(event), await self._accepted(event))
             else:
                 await self._heard([event])
 
@@ -85,7 +86,7 @@ class Conversation:
     async def _accepted(self, event: Asset) -> AssetStored | AssetDenied:
         draft, call_id, kind = self.context.session, self.context.call_id, self.context.tool.kind
         if kind.local_files:
-            return await asyncio.to_thread(draft.accept_asset, call_id, event, self.folder, self.clean)
+            return await asyncio.to_thread(accept_asset, draft, call_id, event, self.folder, self.clean)
         reason = (
             f"asset {quoted(event.asset_id)}: {printable(event.path.encode())} was not read: a tool of the kind "
             f"{kind.name} does not write files on this machine"

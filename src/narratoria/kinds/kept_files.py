@@ -13,6 +13,7 @@ import msgspec
 from narratoria.events import PROTOCOL_VERSION, Asset
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.redaction import Redaction
+from narratoria.session.draft_assets import accept_asset, add_asset
 from narratoria.tools.tool import ToolContext
 
 _SUFFIXES: Final = {"audio/wav": ".wav", "image/jpeg": ".jpg", "text/plain": ".txt", "image/svg+xml": ".svg"}
@@ -45,8 +46,8 @@ async def keep_files(files: list[File], context: ToolContext, redaction: Redacti
                 path=str(_path(folder, number, file)),
                 metadata=file.metadata,
             )
-            outcome = await asyncio.to_thread(draft.accept_asset, call_id, event)
-            draft.add_asset(call_id, event, outcome)
+            outcome = await asyncio.to_thread(accept_asset, draft, call_id, event)
+            add_asset(draft, call_id, event, outcome)
     finally:
         await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 

@@ -126,7 +126,7 @@ async def _run_in_scratch(
     permissions: Iterable[str],
 ) -> RepeatedCall:
     world.assets = AssetStore()  # a folder of its own, removed with it
-    world.trust(permissions)
+    world.grants.trust(permissions)
     past = Session(state=world.snapshot())
     heard = _Heard()
     world.attach(heard)

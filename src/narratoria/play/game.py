@@ -64,7 +64,7 @@ class Game:
     ) -> None:
         self.story = story
         self.session = session
-        session.trust(story.permissions)
+        session.grants.trust(story.permissions)
         self.skills = story_skills(story, skills)
         self.registry = story_registry(story, self.skills)
         self._sources = GameSources(joined([story.sources, sources]), self.registry)
@@ -215,7 +215,7 @@ class Game:
         self.registry.tools.update(tools)
         self.registry.approval = story.approval if story.approval.rules else None
         self.executor = PlanExecutor(self.registry, self.session, roots=[story.root])
-        self.session.trust(story.permissions)
+        self.session.grants.trust(story.permissions)
         self.story = story
         disabled = self.settings.disabled_skills
         timeout = self.settings.generation_timeout

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from narratoria.errors import AssetRefused, NarratoriaError
+from narratoria.errors import NarratoriaError
 from narratoria.events import (
     Asset,
-    AssetDenied,
-    AssetStored,
     CallEmitted,
     EffectApplied,
     JsonObject,
@@ -28,8 +25,8 @@ from narratoria.events import (
     StatePatch,
     ToolEvent,
 )
-from narratoria.session.assets import cleaned
 from narratoria.session.dispatcher import Dispatcher
+from narratoria.session.draft_assets import accept_asset, add_asset
 from narratoria.session.draft_operations import (
     AssetMade,
     Dispatched,
@@ -70,7 +67,7 @@ class Draft(msgspec.Struct, eq=False):
     _memory: MemoryDraft | None = None
     _resources: ResourceContext | None = None
     _slices: dict[type, tuple[Any, ...]] | None = None
-    _asset_ids: set[str] | None = None
+    asset_ids: set[str] | None = None
     _effects: list[EffectApplied] | None = None
     _applied: list[Any] | None = None
     _completed: set[str] | None = None
@@ -199,9 +196,9 @@ class Draft(msgspec.Struct, eq=False):
     def emit(self, call_id: str, event: ToolEvent) -> None:
         """Take an event of the protocol, from a process or from the handler's own verbs."""
         if type(event) is Asset:
-            self.add_asset(call_id, event, self.accept_asset(call_id, event))
+            add_asset(self, call_id, event, accept_asset(self, call_id, event))
             return
-        self._publish(call_id, event, self._patch(event.patch) if type(event) is StatePatch else None)
+        self.publish(call_id, event, self._patch(event.patch) if type(event) is StatePatch else None)
 
     def emit_all(self, call_id: str, events: Sequence[ToolEvent]) -> None:
         """Take many events of a process at once, on the loop's thread, none of them an asset."""
@@ -232,7 +229,8 @@ class Draft(msgspec.Struct, eq=False):
                 merge_into(merged, operation.patch)
         return merged
 
-    def _publish(self, call_id: str, event: ToolEvent, operation: PatchMade | None = None) -> None:
+    def publish(self, call_id: str, event: ToolEvent, operation: PatchMade | None = None) -> None:
+        """Add an event to those of the call, and record it."""
         self.events.append(event)
         if not self.root.recording:
             return
@@ -242,53 +240,14 @@ class Draft(msgspec.Struct, eq=False):
             if operation is not None:
                 operation.seqs.append(seq)
 
-        self._on_loop(record)
+        self.on_loop(record)
 
-    def _on_loop(self, action: Callable[[], None]) -> None:
+    def on_loop(self, action: Callable[[], None]) -> None:
         """Run an action on the loop's thread, which alone writes records; a worker thread hands them over in order."""
         if self.loop is None:
             action()
         else:
             self.loop.call_soon_threadsafe(action)
-
-    def accept_asset(
-        self,
-        call_id: str,
-        event: Asset,
-        base: Path | None = None,
-        clean: Callable[[bytes], bytes] | None = None,
-    ) -> AssetStored | AssetDenied:
-        """Check and copy the file. Touches nothing but the store, so it may run in a thread."""
-        known = self._asset_ids = self._asset_ids or set()
-        if event.asset_id in known:
-            reason = (
-                f"asset {quoted(event.asset_id)}: already used in the same invocation; ids must be unique"
-            )
-            return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
-        try:
-            stored = self.root.assets.accept(call_id, event, base, clean)
-        except AssetRefused as refusal:
-            reason = str(refusal) if clean is None else cleaned(str(refusal), clean)
-            return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
-        known.add(event.asset_id)
-        return stored
-
-    def add_asset(self, call_id: str, event: Asset, outcome: AssetStored | AssetDenied) -> None:
-        self._publish(call_id, event)
-        if isinstance(outcome, AssetDenied):
-            self._on_loop(lambda: self._refuse(outcome))
-            return
-        operation = AssetMade(outcome)
-        self.operations.append(operation)
-
-        def record() -> None:
-            operation.seq = self.root.record(outcome)
-
-        self._on_loop(record)
-
-    def _refuse(self, denied: AssetDenied) -> None:
-        self.root.record(denied)
-        self.report(denied.reason, level="warn")
 
     def add_state_change(self, path: str, change: StateChange, value: Any = None) -> None:
         """Add a state effect. It is tried on the present state, so that a misfit fails the call, then evaluated again
@@ -350,7 +309,7 @@ class Draft(msgspec.Struct, eq=False):
 
     def report(self, message: str, *, level: str = "warn") -> None:
         notice = Notice(level="warn" if level == "warn" else "error", message=message)
-        self._on_loop(lambda: self.root.notice(notice))
+        self.on_loop(lambda: self.root.notice(notice))
 
     def beat(self, call_id: str) -> None:
         self.root.beat(call_id)

@@ -43,6 +43,7 @@ from narratoria.session.draft_operations import (
     SliceRecorded,
     StateChanged,
 )
+from narratoria.session.grants import Grants
 from narratoria.session.memory import Memory
 from narratoria.session.record import EmittedRecords, Record, Sink, TurnLog, emitted_taker
 from narratoria.session.resources.resources import ResourceRegistry
@@ -108,10 +109,7 @@ class Session:
         self.calls = 0
         self.beats: dict[str, float] = {}
         self.attempt_notes: dict[str, AttemptNote] = {}  # by call, of the attempt that runs
-        self._held = frozenset(check_text(one, "a permission") for one in permissions)  # granted here
-        self._claimed: frozenset[str] = frozenset()  # by an imported file
-        self._trusted: frozenset[str] = frozenset()  # what of the claims counts
-        self._granted = self._held
+        self.grants = Grants(check_text(one, "a permission") for one in permissions)
         self._sinks: tuple[Sink, ...] = ()
         self._emitted_takers: tuple[Callable[[EmittedRecords], None], ...] = ()
         self.recording = False  # whether anybody listens; what nobody would read is not made
@@ -199,26 +197,11 @@ class Session:
     @property
     def permissions(self) -> frozenset[str]:
         """The permissions that are granted."""
-        return self._granted
+        return self.grants.granted
 
     def has_permission(self, permission: str) -> bool:
         """Tell if a permission is granted."""
-        return permission in self._granted
-
-    @property
-    def held(self) -> frozenset[str]:
-        """The permissions granted here."""
-        return self._held
-
-    @property
-    def claimed(self) -> frozenset[str]:
-        """The permissions that an imported file claims for this session. They count only if they are trusted."""
-        return self._claimed
-
-    def trust(self, permissions: Iterable[str]) -> None:
-        """Accept those claimed permissions that are among these: the story's grants."""
-        self._trusted = frozenset(permissions)
-        self._granted = self._held | (self._claimed & self._trusted)
+        return permission in self.grants.granted
 
     def __getitem__(self, slice_type: type[T]) -> Slice[T]:
         return Slice(self.slices.get(slice_type))
@@ -388,20 +371,5 @@ class Session:
         if isinstance(change, MemoryChange):
             return list(self.memory.apply(change))
         if isinstance(change, PermissionChange):
-            return self._change_permission(change)
+            return self.grants.change(change)
         return [self.slices.load(change)]
-
-    def _change_permission(self, change: PermissionChange) -> list[Change]:
-        """Change a permission. One taken away here is gone, granted or claimed; an imported record changes claims
-        only.
-        """
-        only = frozenset({change.permission})
-        inverse: list[Change] = []
-        if not change.claimed:
-            inverse.append(PermissionChange(change.permission, bool(only & self._held)))
-            self._held = self._held | only if change.granted else self._held - only
-        if change.claimed or (not change.granted and only & self._claimed):
-            inverse.append(PermissionChange(change.permission, bool(only & self._claimed), claimed=True))
-            self._claimed = self._claimed | only if change.granted else self._claimed - only
-        self._granted = self._held | (self._claimed & self._trusted)
-        return inverse

@@ -77,7 +77,7 @@ async def verify(
         span = spans[turn.turn]
         session = store.restore(session_id, upto=span.first)
         session.assets = AssetStore()
-        session.trust(permissions)
+        session.grants.trust(permissions)
         made = _Made()
         session.attach(made)
         session.approvals.approver = _Recorded(turn).answer
@@ -89,7 +89,7 @@ async def verify(
             outcome.differences += _compare_calls(turn, plan, trace.tool_results, now)
         outcome.turns += 1
         recorded = store.restore(session_id, upto=span.last)
-        recorded.trust(permissions)
+        recorded.grants.trust(permissions)
         outcome.differences += _compare_state(turn.turn, recorded, session)
         records = store.read_turn(session_id, turn.turn)
         for where, old, new in (

@@ -79,8 +79,8 @@ def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = Non
             state=session.tree,
             memory=session.memory.export(),
             slices=session.slices.export(),
-            permissions=sorted(session.held),
-            claimed=sorted(session.claimed),
+            permissions=sorted(session.grants.held),
+            claimed=sorted(session.grants.claimed),
             timeline=msgspec.structs.replace(timeline, turns=[]),
             turns=_runs(timeline.turns),
             calls=session.calls,
@@ -240,7 +240,7 @@ class Restoration:
         session = self.session
         for change in session.slices.export():
             session.apply_change(SliceChange(change.slice, []))
-        for permission in session.held | session.claimed:
+        for permission in session.grants.held | session.grants.claimed:
             session.apply_change(PermissionChange(permission, False))
         session.past.clear()
         session.turn = None
