@@ -114,7 +114,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "web": {
         "documents and texts": "documents asset_pages cards covers narration_html turn_pages undo_report skill_forms",
-        "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records",
+        "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",
         "who may come in": "sign_ins access connections listening browser_launch",
         "open games": "feed library open_game call_views game_moves games",
         "typefaces": "fonts font_cutting",

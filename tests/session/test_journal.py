@@ -13,7 +13,7 @@ import pytest
 from digging import Digger, Outside, Stone, new_game, play, world
 
 from narratoria.errors import JournalError, SessionBusy
-from narratoria.events import CallEmitted, CallFinished, Notice, TurnCommitted, TurnStarted
+from narratoria.events import CallEmitted, CallFinished, Log, Notice, TurnCommitted, TurnStarted
 from narratoria.kinds.process.process_tool import process_tool
 from narratoria.play.history import undo
 from narratoria.play.resume import open_turn
@@ -347,3 +347,38 @@ async def test_a_lost_connection_is_made_again_between_turns(postgres_database: 
         assert other.assets.path_of(digest).read_text().startswith("hole "), "assets come with the database"
     store.close()
     other.close()
+
+
+class _Faulty:
+    """A sink that raises at every record."""
+
+    full = False
+
+    def push(self, record: Record) -> None:
+        raise RuntimeError("a fault of a viewer")
+
+    async def wait(self) -> None:
+        return None
+
+
+async def test_a_sink_that_raises_costs_the_journal_no_record(make_store) -> None:
+    store = make_store()
+    session = Session(assets=store.assets)
+    session.attach(_Faulty())  # before the journal, which hears each record after it
+    journal = store.create(session, story="digging")
+    with pytest.raises(RuntimeError, match="of a viewer"):
+        session.record(Notice(level="info", message="heard"))
+    with pytest.raises(RuntimeError, match="of a viewer"):
+        session.record_emitted("call", [Log(version="0", level="info", message="heard too")])
+    async with asyncio.timeout(20):
+        await journal.close()
+    assert [record.seq for record in store.read(session.id)] == [1, 2, 3]
+
+
+async def test_a_record_that_never_came_is_said_and_not_waited_for(make_store) -> None:
+    journal = new_game(make_store())
+    await journal.flush()
+    journal.session.seq += 1
+    async with asyncio.timeout(20):
+        with pytest.raises(JournalError, match="record 2 never came to the journal, which has 1"):
+            await journal.flush()

@@ -147,8 +147,16 @@ class Session:
         self.seq += 1
         if self._sinks:
             record = Record(self.seq, self.clock(), self.turn, event)
+            failure = None
             for sink in self._sinks:
-                sink.push(record)
+                try:
+                    sink.push(record)
+                except (
+                    Exception
+                ) as error:  # raised below: the sinks after it, such as the journal, lose nothing
+                    failure = error
+            if failure is not None:
+                raise failure
         return self.seq
 
     def next_record(self, event: AnyRuntimeEvent) -> Record:
@@ -168,8 +176,14 @@ class Session:
         self.seq += len(events)
         if self._sinks:
             emitted = EmittedRecords(first, self.clock(), self.turn, call, events)
+            failure = None
             for take in self._emitted_takers:
-                take(emitted)
+                try:
+                    take(emitted)
+                except Exception as error:  # as in `record`
+                    failure = error
+            if failure is not None:
+                raise failure
         return first
 
     @property

@@ -357,6 +357,12 @@ class Journal:
                 continue
             if (self._durable if durable else self.written) >= seq:
                 waiter.set_result(None)
+            elif seq > self.written and self._future is None and not self._pending:
+                waiter.set_exception(
+                    JournalError(
+                        f"session {self.session.id}: record {seq} never came to the journal, which has {self.written}"
+                    )
+                )
             else:
                 self._waiters.append((seq, durable, waiter))
         if self._waiters and self._future is None and not self._pending:

@@ -41,6 +41,7 @@ from narratoria.web.feed import Feed
 from narratoria.web.game_moves import Refused, refusing, undo
 from narratoria.web.library import Shelf, title_of
 from narratoria.web.open_game import OpenGame
+from narratoria.web.server_tasks import ServerTasks
 from narratoria.web.turn_pages import JournalRecords
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ GRACE_SECONDS: Final = 2.0
 FIRST_TURNS: Final = 50  # that a page opens with, as in `game.js`
 PATIENCE_SECONDS: Final = 0.5  # that a page waits for its story before it comes without
 MOST_BYTES_AT_FIRST: Final = 200_000  # more than that is better read from the stream, beside the page
+BROKEN_OFF: Final = (
+    "The turn broke off by a fault of this program; the log of the server says which. Try it again."
+)
 
 
 class NotFound(NarratoriaError):
@@ -57,7 +61,7 @@ class NotFound(NarratoriaError):
 
 
 class Games:
-    """Every session by its id. Turns run in its task group, so none outlives the server."""
+    """Every session by its id. Turns run in its tasks, so none outlives the server."""
 
     def __init__(
         self,
@@ -83,16 +87,15 @@ class Games:
         self._covers = covers  # the covers of the library are drawn, by the stories' tools
         self._open_games: dict[str, OpenGame] = {}
         self._opening: dict[str, asyncio.Lock] = {}
-        self._tasks = asyncio.TaskGroup()
+        self._tasks = ServerTasks()
         self.calls = CallViews()
         self._ending = threading.Event()  # asked by threads that nobody can cancel
 
     async def __aenter__(self) -> Self:
-        await self._tasks.__aenter__()
         if self._covers:
-            self._tasks.create_task(self.shelf.draw_covers())
+            self._tasks.start(self.shelf.draw_covers())
         if self._watched:
-            self._tasks.create_task(self._watch())
+            self._tasks.start(self._watch())
         return self
 
     async def _watch(self) -> None:
@@ -110,7 +113,7 @@ class Games:
         left = await asyncio.gather(
             *[self._interrupt(opened) for opened in self._open_games.values()], return_exceptions=True
         )
-        await self._tasks.__aexit__(kind, error, trace)
+        await self._tasks.end()
         for failure in left:
             if failure is not None:
                 raise failure
@@ -196,7 +199,7 @@ class Games:
 
     async def first_look(self, session_id: str) -> bytes | None:
         """Return the first data of a page, as JSON; None if that would keep the page empty for too long."""
-        looking = self._tasks.create_task(self._look(session_id))
+        looking = self._tasks.start(self._look(session_id))
         await asyncio.wait([looking], timeout=self._patience)
         return looking.result() if looking.done() else None
 
@@ -341,13 +344,16 @@ class Games:
         return opened.session.turn_count + 1
 
     def _start(self, opened: OpenGame, turn: Awaitable[object]) -> None:
-        opened.turn = self._tasks.create_task(self._play(opened, turn))
+        opened.turn = self._tasks.start(self._play(opened, turn))
 
     async def _play(self, opened: OpenGame, turn: Awaitable[object]) -> None:
         try:
             await turn
         except NarratoriaError as error:
             opened.session.notice(Notice(level="error", message=str(error)))
+        except Exception:  # a fault of ours: it costs this turn, never the server
+            opened.session.notice(Notice(level="error", message=BROKEN_OFF))
+            raise
 
     async def cancel(self, session_id: str) -> bool:
         opened = await self.open(session_id)
