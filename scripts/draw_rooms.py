@@ -86,7 +86,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "store": {
         "records of a session": "store timeline restoration fold record_batches mending transcript epub "
-        "transcripts retention recorded_call",
+        "transcripts retention recorded_call story_search",
         "the journal": "writer journal_store journal replay",
         "files": "imported_snapshot imported_journal portable",
         "SQL": "sqlite_database file_lease sql_reading sql_versions sql_writing sql_store sqlite postgres",
@@ -116,7 +116,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "documents and texts": "documents asset_pages cards covers narration_html turn_pages undo_report skill_forms",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",
         "who may come in": "sign_ins access connections listening browser_launch",
-        "open games": "feed library open_game call_views game_moves games",
+        "open games": "feed library open_game search call_views game_moves games",
         "typefaces": "fonts font_cutting",
         "the API and the page": "request_reading open_questions json_responses openapi page static_files api",
         "the server": "app server",

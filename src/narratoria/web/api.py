@@ -31,6 +31,7 @@ from narratoria.web.request_reading import (
     named_call,
     number,
     one_line,
+    search_words,
     session_id,
     unless_left,
 )
@@ -206,6 +207,15 @@ class Api:
             [_plan_entry(turn, event, ended.get(event.plan["requestId"])) for turn, event in made]
         )
 
+    async def find(self, request: HttpRequest) -> Response:
+        words = search_words(request.query_params.get("words", ""))
+        given = request.query_params.get("before")
+        before = None if given is None else number("before", given)
+        most = number("most", request.query_params.get("most", "50"))
+        opened = await self.games.open(session_id(request))
+        found = self.games.search.find(opened, words, before, most)
+        return json_response(await unless_left(request, found))
+
     async def tools(self, request: HttpRequest) -> Response:
         return json_response(await self.games.tools(session_id(request)))
 
@@ -380,6 +390,13 @@ OPERATIONS: Final = (
     Operation(
         "GET", "/sessions/{id}/assets", "assets", "What its tools have made, in parts, the newest first",
         answer=documents.AssetPage, query={"before": "integer", "most": "integer"},
+    ),
+    Operation(
+        "GET", "/sessions/{id}/find", "find",
+        "Turns in which every one of some words stands, in parts, the newest first",
+        answer=documents.FoundTurns, query={"words": "string", "before": "integer", "most": "integer"},
+        description="Case and accents make no difference; words in quotation marks belong together. Turns that were "
+        "taken back do not count. The next part is asked for with the last turn of this one as `before`.",
     ),
     Operation(
         "GET", "/sessions/{id}/tools", "tools", "What its tools are called before a player",

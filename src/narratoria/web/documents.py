@@ -313,6 +313,31 @@ class AssetPage(Document, frozen=True, kw_only=True):
     assets: list[AssetCard]
 
 
+class ExcerptPart(Document, frozen=True, kw_only=True):
+    """A part of an excerpt; `found` if it is what was searched for. It is text, never markup."""
+
+    text: str
+    found: bool = False
+
+
+class FoundTurn(Document, frozen=True, kw_only=True):
+    """A turn in which everything was found that was searched for."""
+
+    turn: int
+    newer: int
+    """The number of turns that count after it."""
+    said: bool = False
+    """The excerpt is of what the player said, not of the narration."""
+    excerpt: list[ExcerptPart]
+
+
+class FoundTurns(Document, frozen=True, kw_only=True):
+    """The newest turns in which everything was found; there are `total` of them before the turn that was named."""
+
+    total: int
+    turns: list[FoundTurn]
+
+
 class BranchCard(Document, frozen=True, kw_only=True):
     """A story that shares the past of this one up to the end of `turn`."""
 

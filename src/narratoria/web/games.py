@@ -41,6 +41,7 @@ from narratoria.web.feed import Feed
 from narratoria.web.game_moves import Refused, refusing, undo
 from narratoria.web.library import Shelf, title_of
 from narratoria.web.open_game import OpenGame
+from narratoria.web.search import Search
 from narratoria.web.server_tasks import ServerTasks
 from narratoria.web.turn_pages import JournalRecords
 
@@ -90,6 +91,7 @@ class Games:
         self._tasks = ServerTasks()
         self.calls = CallViews()
         self._ending = threading.Event()  # asked by threads that nobody can cancel
+        self.search = Search(store)
 
     async def __aenter__(self) -> Self:
         if self._covers:

@@ -29,6 +29,7 @@ STYLES: Final = (
     "calls",
     "short",
     "panel",
+    "search",
 )  # in the order in which they may override each other
 HEADERS: Final = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
 Story = Callable[[], Awaitable[bytes | None]]

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 
 from narratoria.errors import NarratoriaError
+from narratoria.store.story_search import LONGEST_QUERY, MOST_WORDS, words_of
 from narratoria.strict_json import check_whole
 from narratoria.tools.schema.excerpts import excerpt
 from narratoria.typed_values import decoder
@@ -78,6 +79,22 @@ def one_line(what: str, given: str) -> str:
     if not title or len(title) > LONGEST_TITLE:
         raise BadRequest(f"{what} has 1 to {LONGEST_TITLE} letters in one line; this one has {len(title):,}")
     return title
+
+
+def search_words(query: str) -> list[str]:
+    """Return the words of a query, or refuse it."""
+    if len(query) > LONGEST_QUERY:
+        raise BadRequest(
+            f"words: at most {LONGEST_QUERY} letters are searched for, these are {len(query):,}; take fewer"
+        )
+    words = words_of(query)
+    if not words:
+        raise BadRequest("words: say what to search for, as in ?words=lamp")
+    if len(words) > MOST_WORDS:
+        raise BadRequest(
+            f"words: at most {MOST_WORDS} words are searched for, these are {len(words)}; take fewer"
+        )
+    return words
 
 
 def number(name: str, given: str) -> int:

@@ -56,6 +56,7 @@ export const api = {
   callEvents: (id, name, turn, first, most) => call("GET", `${at(id)}/call/events?${named(name, turn)}&first=${first}&most=${most}`),
   runCall: (id, asked, signal) => call("POST", `${at(id)}/call/run`, asked, {}, signal),
   assets: (id, before, most) => call("GET", `${at(id)}/assets?before=${before}&most=${most}`),
+  find: (id, words, before, most, signal) => call("GET", `${at(id)}/find?words=${encodeURIComponent(words)}&most=${most}${before === undefined ? "" : `&before=${before}`}`, undefined, {}, signal),
   panel: (id) => call("GET", `${at(id)}/panel`),
   tools: (id) => call("GET", `${at(id)}/tools`),
   settings: (id) => call("GET", `${at(id)}/settings`),

@@ -6,7 +6,6 @@ import { isStrayLetter } from "./focus.js";
 import { activeTurns, endingOf, lastTurn, openQuestions } from "./fold.js";
 import { icon } from "./icons.js";
 import { branch, redo, retry, undo } from "./moves.js";
-import { listenForShortcuts } from "./shortcuts.js";
 import { recall, remember } from "./tab.js";
 
 /** The name of the field; where there is no room for its label, the placeholder shows it. */
@@ -39,7 +38,6 @@ export class Composer {
     this.node.addEventListener("submit", (event) => { event.preventDefault(); this.#send(); });
     this.field.addEventListener("keydown", (event) => this.#key(event));
     this.field.addEventListener("input", () => { this.back = 0; this.#changed(); });
-    listenForShortcuts(game, this.field);
     document.addEventListener("keydown", (event) => this.#stray(event));
     setTimeout(() => this.#recallDraft());
     // on what needs it alone: a property of the root is inherited by everything, which is all styled again

@@ -105,6 +105,12 @@ export class Game {
     this.stream.restart();
   }
 
+  /** So many of the newest turns, and those just before them. @param {number} count */
+  showNewest(count) {
+    this.turns = Math.max(this.turns, count + FEW_TURNS);
+    this.stream.restart();
+  }
+
   /** A turn that can be taken back. */
   get canUndo() {
     return (lastTurn(this.world)?.turn ?? 0) > 0;

@@ -3,8 +3,9 @@ import { Ambience } from "./ambience.js";
 import { AssetsView } from "./assets.js";
 import { LibraryView } from "./library.js";
 import { WorldPanel } from "./panel.js";
+import { StorySearch } from "./search.js";
 import { openSettings } from "./settings.js";
 import { StateView } from "./stateview.js";
 import { ToolsView } from "./tools.js";
 
-export { Ambience, AssetsView, LibraryView, openSettings, StateView, ToolsView, WorldPanel };
+export { Ambience, AssetsView, LibraryView, openSettings, StateView, StorySearch, ToolsView, WorldPanel };

@@ -4,6 +4,7 @@ import { Composer } from "./composer.js";
 import { attempt } from "./dialogs.js";
 import { coded, decodePart, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
+import { listenForShortcuts } from "./shortcuts.js";
 import { StoryView } from "./story.js";
 
 const VIEWS = [["narrative", "Narrative", "book"], ["tools", "Tools", "wrench"], ["assets", "Assets", "image"], ["state", "State", "tree"]];
@@ -46,16 +47,18 @@ export class Shell {
     this.links = VIEWS.map(([name, label, symbol]) => h("a", { class: "nav-link", href: `#${name}` }, h("span", { class: "nav-icon" }, icon(symbol), h("i", { class: "badge", hidden: true, "aria-hidden": "true" })), h("span", { text: label })));
     this.main = h("main", { id: "main", tabindex: "-1" }, narrative);
     addEventListener("hashchange", () => this.#route());
+    listenForShortcuts(game, this.composer.field, () => this.#openSearch());
   }
 
   /** @param {HTMLElement} root @param {{title: string, language: string}|null} first what the page came with */
   mount(root, first) {
     const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => this.#openSettings() } }, icon("sliders"));
+    this.search = h("button", { class: "icon-button search-button", "aria-label": "Search the story", title: "Search the story", on: { click: () => this.#openSearch() } }, icon("search"));
     const home = h("a", { class: "icon-button home", href: "/", "aria-label": "Library" }, icon("home"));
     this.rail = h("nav", { class: "rail", "aria-label": "Views" }, ...this.links);
     root.replaceChildren(
       this.rail,
-      h("div", { class: "stage" }, h("header", { class: "bar" }, home, this.title, settings), this.banner, this.main));
+      h("div", { class: "stage" }, h("header", { class: "bar" }, home, this.title, this.search, settings), this.banner, this.main));
     if (first) this.#name(first);
     this.game.views.push(() => this.update());
     this.#route();
@@ -98,6 +101,13 @@ export class Shell {
   async #openSettings() {
     const parts = await attempt(later);
     parts?.openSettings(this.gone ? null : this.game);
+  }
+
+  async #openSearch() {
+    const parts = await attempt(later);
+    if (!parts || this.gone) return;
+    this.finder ??= new parts.StorySearch(this.game, this.story);
+    this.finder.open();
   }
 
   #route() {
@@ -158,7 +168,7 @@ export class Shell {
       this.game.stream?.reason ? h("p", { class: "quiet", dir: "auto", text: this.game.stream.reason }) : "",
       h("a", { class: "button filled", href: "/" }, icon("home"), h("span", { text: "To the library" })));
     this.main.replaceChildren(this.gone);
-    this.title.hidden = this.banner.hidden = this.rail.hidden = true;
+    this.title.hidden = this.banner.hidden = this.rail.hidden = this.search.hidden = true;
     this.rail.parentElement.classList.add("no-rail");
     document.title = "Not here · Narratoria";
     this.gone.querySelector("a").focus();

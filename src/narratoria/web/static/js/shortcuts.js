@@ -1,4 +1,4 @@
-/** Keys that work anywhere on the page of a story: `?` lists them all, Ctrl+Z takes the newest turn back. */
+/** Keys that work anywhere on the page of a story: `?` lists them all, `/` searches, Ctrl+Z takes the newest turn back. */
 import { ask } from "./dialogs.js";
 import { h } from "./dom.js";
 import { redo, undo } from "./moves.js";
@@ -11,18 +11,22 @@ const KEYS = [
   ["Escape", "Stop a turn that runs."],
   ["Ctrl + Z", "Take the newest turn back."],
   ["Ctrl + Shift + Z", "Bring it back again."],
+  ["/", "Search the story; Ctrl + Shift + F while you write."],
   ["?", "Show this list."],
 ];
 const FIELDS = "textarea, input, select, [contenteditable]";
 
-/** @param {import("./game.js").Game} game @param {HTMLTextAreaElement} field where the player writes */
-export function listenForShortcuts(game, field) {
+/** @param {import("./game.js").Game} game @param {HTMLTextAreaElement} field where the player writes @param {() => void} search */
+export function listenForShortcuts(game, field, search) {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.altKey || document.querySelector("dialog[open]")) return;
     const inField = event.target.closest?.(FIELDS);
     if (event.key === "?" && !inField && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
       showShortcuts();
+    } else if ((event.key === "/" && !inField && !event.ctrlKey && !event.metaKey) || ((event.ctrlKey || event.metaKey) && event.shiftKey && event.key.toLowerCase() === "f")) {
+      event.preventDefault();
+      search();
     } else if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && (!inField || (inField === field && !field.value))) {
       event.preventDefault();
       if (!game.busy && !game.moving) (event.shiftKey ? game.world.redo.length && redo(game) : game.canUndo && undo(game));

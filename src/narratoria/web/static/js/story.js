@@ -102,6 +102,7 @@ export class StoryView {
     this.frame = 0;
     if (this.following) this.follow();
     this.#enter();
+    this.#arrive();
     settleFocus();
   }
 
@@ -145,6 +146,43 @@ export class StoryView {
     this.earlierBefore = this.game.earlier;
     this.firstBefore = this.page.firstElementChild;
     this.game.showEarlier();
+  }
+
+  /**
+   * Go to a turn, once it is here and in a view that is shown.
+   * @param {number} turn @param {number} newer how many turns that count come after it
+   * @param {(part: TurnPart|null) => Range|null|void} arrived told the turn, or that there is none; returns what to bring in sight
+   */
+  goTo(turn, newer, arrived) {
+    this.wanted = { turn, newer, arrived };
+    if (!this.game.world.turns.has(turn)) this.game.showNewest(newer + 1);
+    else this.game.changed();
+  }
+
+  /** Do not go there after all. */
+  stay() {
+    this.wanted = null;
+  }
+
+  #arrive() {
+    if (!this.wanted || !this.node.checkVisibility()) return;
+    const { turn, newer, arrived } = this.wanted;
+    const part = [...this.turns.parts.values()].find((one) => one.turn.turn === turn);
+    const { world, earlier } = this.game;
+    if (!part && earlier && !world.turns.has(turn) && activeTurns(world).length <= newer) return; // it is on its way
+    this.wanted = null;
+    this.following = false;
+    this.#hold(false);
+    const place = arrived(part ?? null);
+    if (!part) return;
+    this.#bring(part.node, place ?? part.node);
+    requestAnimationFrame(() => this.#bring(part.node, place ?? part.node)); // what came in sight may be taller than it was thought to be
+  }
+
+  /** The beginning of a turn, or a place in it that is further down. @param {Element} node @param {Element|Range} place */
+  #bring(node, place) {
+    const [top, at, height] = [this.#topOf(node), this.#topOf(place), this.scroller.clientHeight];
+    this.scroller.scrollTo({ top: at - top < 0.7 * height ? top - MARGIN_ABOVE_TURN : at - 0.4 * height, behavior: "instant" });
   }
 
   /** That nothing is written is said once the story has come, and has nothing in it. */
