@@ -122,7 +122,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the server": "app server",
     },
     "mcp_server": {
-        "what is offered": "annotations client_connection offered_prompts offered_resources catalogue results",
+        "what is offered": "annotations client_connection offered_prompts offered_skills offered_resources catalogue "
+        "results",
         "one client": "notices subscriptions exchange client_approval",
         "calls": "turns calls",
         "the server": "tool_server http_server stdio_server",

@@ -10,6 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from narratoria.web.sign_ins import SignIns
 
@@ -50,6 +52,26 @@ async def test_only_a_program_with_the_token_is_let_in_and_no_other_web_site(wor
         assert await status(**right, Origin="null") == 403
         assert await status(**right, Origin=f"http://{place.netloc}") == 200
         assert (await http.get(f"http://{place.netloc}/elsewhere", headers=right)).status_code == 404
+
+
+async def test_a_broken_tool_or_prompt_is_named_and_hides_no_other(workshop):
+    workshop.tool("anvil", DONE)
+    workshop.tool("bellows", DONE, parameters={"type": "banana"})
+    (workshop.tools / "broken.tool.json").write_text('{"name": ')
+    (workshop.tools / "prompt").mkdir()
+    (workshop.tools / "prompt" / "greet.md").write_text("Greet $who.\n")
+    (workshop.tools / "prompt" / "bad name.md").write_text("Greet.\n")
+    headers = {"Authorization": "Bearer a-token-that-nobody-guesses"}
+    async with (
+        workshop.serving() as (address, process),
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Client(streamable_http_client(address, http_client=http), mode="legacy") as client,
+    ):
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["anvil", "undo"]
+        assert [one.name for one in (await client.list_prompts()).prompts] == ["greet"]
+        told = [(await process.stderr.readline()).decode() for _ in range(3)]
+        assert [line.startswith("left out: ") for line in told] == [True, True, True]
+        assert "bellows" in told[0] and "broken.tool.json" in told[1] and "bad name.md" in told[2]
 
 
 async def test_without_a_chosen_token_one_is_printed(workshop):

@@ -26,7 +26,7 @@ from narratoria.play.story import Story
 from narratoria.play.story_library import open_story
 from narratoria.play.story_skills import story_skills
 from narratoria.run.registry import ToolRegistry
-from narratoria.run.tool_folder import folder_tools
+from narratoria.run.tool_folder import usable_tools
 from narratoria.session import Session
 from narratoria.skills.skill_library import SkillLibrary, given_places
 from narratoria.store.default_store import default_store
@@ -194,8 +194,9 @@ async def _server(
             session,
             title=loaded.title if loaded is not None else tools.name if tools is not None else None,
             instructions=loaded.premise.strip() or None if loaded is not None else None,
-            prompts=prompts_of_folder(folder) if folder is not None else (),
+            prompts=prompts_of_folder(folder, _warn) if folder is not None else (),
             equip=equip,
+            skills=skills if skills.places else None,
         )
     finally:
         await opened.close()
@@ -220,7 +221,9 @@ def _registry(loaded: Story | None, offer: _Offer) -> tuple[ToolRegistry, SkillL
         library = story_skills(loaded, offer.skill_folders)
         return story_registry(loaded, library), library
     library = SkillLibrary(given_places(offer.skill_folders))
-    registry = ToolRegistry(folder_tools(offer.tools).values()) if offer.tools is not None else ToolRegistry()
+    registry, problems = usable_tools(offer.tools) if offer.tools is not None else (ToolRegistry(), [])
+    for problem in problems:
+        _warn(f"left out: {problem}")
     library.follow(registry)
     named = offer.tools is not None or offer.sources is not None or offer.skill_folders
     if not named and not registry.register_entry_points():

@@ -1,9 +1,9 @@
 """Our tools for any MCP host: a server over standard input and output, or over HTTP.
 
 `catalogue` renders the tools, `calls` runs them as turns of a session (`turns`), `exchange` is one request with what
-its tool may ask of the client, `notices` its progress and logs, `results` its answer; `offered_resources` and
-`offered_prompts` are the other two lists; `tool_server` puts them together; `stdio_server` and `http_server` carry
-them.
+its tool may ask of the client, `notices` its progress and logs, `results` its answer; `offered_resources`,
+`offered_prompts` and `offered_skills` are the other lists; `tool_server` puts them together; `stdio_server` and
+`http_server` carry them.
 """
 
 from narratoria.extras import absent, needed

@@ -64,9 +64,16 @@ class OfferedPrompt:
 
 
 class Prompts:
-    """The prompts of a server, in the order of their names."""
+    """The prompts of a server, in the order of their names. `more` gives further ones, as they are now; a name that is
+    taken stays with its owner.
+    """
 
-    def __init__(self, offered: Iterable[OfferedPrompt] = ()) -> None:
+    def __init__(
+        self,
+        offered: Iterable[OfferedPrompt] = (),
+        more: Callable[[], Iterable[OfferedPrompt]] | None = None,
+    ) -> None:
+        self._more = more
         self._offered: dict[str, OfferedPrompt] = {}
         for one in offered:
             if one.name in self._offered:
@@ -74,11 +81,17 @@ class Prompts:
             self._offered[one.name] = one
 
     def listed(self) -> list[JsonObject]:
-        return [self._offered[name].data() for name in sorted(self._offered)]
+        offered = self._all()
+        return [offered[name].data() for name in sorted(offered)]
+
+    def _all(self) -> dict[str, OfferedPrompt]:
+        if self._more is None:
+            return self._offered
+        return {one.name: one for one in self._more()} | self._offered
 
     async def get(self, name: str, arguments: Mapping[str, str]) -> JsonObject:
         """The messages of a prompt, its arguments filled in."""
-        prompt = self._offered.get(name)
+        prompt = self._all().get(name)
         if prompt is None:
             raise MCPError(
                 types.INVALID_PARAMS, f"there is no prompt {name!r}; prompts/list has those there are"
@@ -181,7 +194,16 @@ def _first_paragraph(text: str) -> str | None:
     return None
 
 
-def prompts_of_folder(folder: Path) -> list[OfferedPrompt]:
-    """The prompts in the folder `prompt/` of a story or a folder of tools, if it has one."""
-    place = folder / FOLDER
-    return [prompt_of_file(path) for path in sorted(place.glob("*.md"))] if place.is_dir() else []
+def prompts_of_folder(folder: Path, warn: Callable[[str], None] | None = None) -> list[OfferedPrompt]:
+    """The prompts in the folder `prompt/` of a story or a folder of tools, if it has one. With `warn`, one that cannot
+    be used is told there and left out.
+    """
+    found = []
+    for path in sorted((folder / FOLDER).glob("*.md")):
+        try:
+            found.append(prompt_of_file(path))
+        except PromptValidationError as error:
+            if warn is None:
+                raise
+            warn(f"left out: {error}")
+    return found

@@ -1,4 +1,4 @@
-"""Resources: the session's state, and the files its tools made. The state can be subscribed to."""
+"""Resources: the session's state, the files its tools made, and skills. The state can be subscribed to."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from narratoria.events import AssetStored, JsonObject
+from narratoria.mcp_server.offered_skills import OfferedSkills
 from narratoria.session import Session
 
 STATE: Final = "narratoria://state"
@@ -86,14 +87,20 @@ class OfferedResource:
 
 
 class Resources:
-    """The resources of a session, and those of the program."""
+    """The resources of a session, those of the program, and those of skills."""
 
-    def __init__(self, session: Session, offered: Iterable[OfferedResource] = ()) -> None:
+    def __init__(
+        self,
+        session: Session,
+        offered: Iterable[OfferedResource] = (),
+        skills: OfferedSkills | None = None,
+    ) -> None:
+        self._skills = skills
         self._session = session
         self._offered = tuple(offered)
 
     def listed(self) -> list[JsonObject]:
-        """The state first, then what the program offers, then the files in the order they were made."""
+        """The state first, then what the program offers, the skills, and the files in the order they were made."""
         state = {
             "uri": STATE,
             "name": "state",
@@ -101,7 +108,8 @@ class Resources:
             "mimeType": "application/json",
         }
         offered = [one.data() for one in self._offered if not one.is_template]
-        return [state, *offered, *map(asset_link, self._assets().values())]
+        skills = self._skills.resources() if self._skills is not None else []
+        return [state, *offered, *skills, *map(asset_link, self._assets().values())]
 
     def templates(self) -> list[JsonObject]:
         files = {
@@ -124,6 +132,9 @@ class Resources:
             content = one.read(uri)
             if content is not None:
                 return _contents(uri, one.media_type, content)
+        file = self._skills.read(uri) if self._skills is not None else None
+        if file is not None:
+            return {"contents": [file]}
         raise _missing(uri)
 
     def complete(self, template: str, typed: str) -> list[str]:

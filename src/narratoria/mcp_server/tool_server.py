@@ -20,10 +20,12 @@ from narratoria.mcp_server.exchange import Exchanges
 from narratoria.mcp_server.notices import LEVEL_KEY, connection_state
 from narratoria.mcp_server.offered_prompts import OfferedPrompt, Prompts
 from narratoria.mcp_server.offered_resources import STATE, OfferedResource, Resources
+from narratoria.mcp_server.offered_skills import OfferedSkills
 from narratoria.mcp_server.subscriptions import Subscriptions
 from narratoria.mcp_server.turns import Turns
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
+from narratoria.skills.skill_library import SkillLibrary
 
 Context = ServerRequestContext[Any, Any]
 UNDO: Final = "undo"
@@ -35,7 +37,8 @@ class ToolServer:
     """Offers the tools of a registry to MCP clients, which all share one session.
 
     If the session has a journal, each call is a turn of it, and a tool `undo` takes the newest back. `equip` is awaited
-    before the tools are listed and before a tool is said not to exist: it brings the registry up to date.
+    before the tools are listed and before a tool is said not to exist: it brings the registry up to date. The guides of
+    `skills` can be read; their tools are those of the registry.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class ToolServer:
         prompts: Iterable[OfferedPrompt] = (),
         resources: Iterable[OfferedResource] = (),
         equip: Callable[[], Awaitable[None]] | None = None,
+        skills: SkillLibrary | None = None,
     ) -> None:
         self.registry = registry
         self._equip = equip
@@ -57,19 +61,21 @@ class ToolServer:
         self.undo_name = OWN_UNDO if registry.has(UNDO) else UNDO
         own = (undo_tool(self.undo_name),) if self.turns.journal is not None else ()
         self.catalogue = Catalogue(registry, own)
-        self.prompts = Prompts(prompts)
-        self.resources = Resources(self.session, resources)
+        self.skills = OfferedSkills(skills) if skills is not None else None
+        self.prompts = Prompts(prompts, self.skills.prompts if self.skills is not None else None)
+        self.resources = Resources(self.session, resources, self.skills)
         self.subscriptions = Subscriptions()
         self.exchanges = Exchanges()
         self._serving = 0
         self.protocol = self._protocol(name, title, instructions)
 
     def _protocol(self, name: str, title: str | None, instructions: str | None) -> Server[Any]:
+        told = [instructions, self.skills.told() if self.skills is not None else None]
         server: Server[Any] = Server(
             name,
             version=__version__,
             title=title,
-            instructions=instructions,
+            instructions="\n\n".join(one for one in told if one) or None,
             lifespan=self._lifespan,
             # What was listed may change with the next call, so nobody is to keep it.
             cache_hints=dict.fromkeys(
@@ -97,6 +103,8 @@ class ToolServer:
         )
         # Given to the constructor it warns that 2026-07-28 has no such request; clients before it do.
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_level)
+        if self.skills is not None:
+            self.skills.extend(server)
         server.middleware.append(cast(ServerMiddleware[Any], self._listed_before))
         return server
 

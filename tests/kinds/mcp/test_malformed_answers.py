@@ -1,6 +1,10 @@
 """Answers of a server that are malformed in part: only that part is left out."""
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
 
 from narratoria.kinds.mcp.mcp_tools import mcp_tools
 from narratoria.kinds.mcp.notifications import Notes, text_of
@@ -66,6 +70,55 @@ async def test_a_malformed_tool_or_block_leaves_out_only_itself(place):
     assert len(notes) == 4 and not any("\n" in note for note in notes)
     assert "a part of the result was left out: its type 'hologram' is unknown" in remarks
     assert "a part of the result of the type 'image' was left out: " in remarks
+
+
+class Careless(BaseHTTPRequestHandler):
+    """A server behind an address that lists a tool without a schema, and answers with content of an unknown type."""
+
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answers = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "b", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": "good", "inputSchema": {"type": "object"}}, {"name": "bare"}]},
+            "tools/call": {"content": [{"type": "text", "text": "here"}, {"type": "hologram"}]},
+        }
+        answer = {"error": {"code": -32601, "message": "no method"}}
+        if message.get("method") in answers:
+            answer = {"result": answers[message["method"]]}
+        body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), **answer}).encode()
+        self.send_response(200 if "id" in message else 202)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body) if "id" in message else 0))
+        self.end_headers()
+        if "id" in message:
+            self.wfile.write(body)
+
+    def do_GET(self):
+        self.send_error(405)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def careless():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Careless)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/mcp"
+    server.shutdown()
+    server.server_close()
+
+
+async def test_over_http_too_a_malformed_tool_or_block_leaves_out_only_itself(careless):
+    async with mcp_tools({"mcpServers": {"far": {"url": careless}}}) as servers:
+        assert [tool.name for tool in servers] == ["far.good"]
+        assert servers.notes == ["far: the tool 'bare' was left out: it has no inputSchema"]
+        result = await ToolRegistry(servers).execute("far.good", {})
+        assert result.success and result.message == "here"
 
 
 async def test_an_error_of_a_living_server_is_the_tools_error(place):

@@ -245,6 +245,7 @@ class Connection:
         from mcp import Client
 
         from narratoria import __version__
+        from narratoria.kinds.mcp.malformed_parts import mended
 
         async def on_message(message: object) -> None:
             if isinstance(message, mcp_types.ToolListChangedNotification):
@@ -257,7 +258,7 @@ class Connection:
             # No callback for elicitation, sampling and roots: the client then says that it has none of them, and
             # answers a server that asks all the same with "not supported".
             client = Client(
-                transport,
+                mended(transport, live.mended.extend),
                 message_handler=on_message,
                 logging_callback=on_log,
                 log_level="info",
@@ -380,10 +381,9 @@ class Connection:
 
     def _take_mended(self, live: Life) -> list[str]:
         """Return what was left out of the server's answers since the last time."""
-        if live.process is None:
-            return []
-        mended, live.process.mended = live.process.mended, []
-        return mended
+        left_out = [self._safe(one) for one in live.mended]
+        live.mended.clear()
+        return left_out
 
     def _note_log(self, live: Life, params: mcp_types.LoggingMessageNotificationParams) -> None:
         level, text = level_of(params.level), text_of(params.data)

@@ -40,6 +40,8 @@ class Life:
         self.failure: ServerUnavailable | None = None
         self.calls: dict[int, Notes] = {}
         self.told_noise = 0
+        self.mended: list[str] = []
+        """Parts of the server's answers that were left out, and not told yet."""
         self.refused: int | None = None
         """The HTTP status with which the server asked for a login."""
 

@@ -2,13 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
 
-from mcp_types import ContentBlock, Tool
+from mcp_types import ContentBlock, JSONRPCResponse, Tool
 from pydantic import TypeAdapter, ValidationError
 
 _BLOCKS: Final[TypeAdapter[Any]] = TypeAdapter(ContentBlock)
 _SHOWN: Final = 60
+
+
+@asynccontextmanager
+async def mended(transport: Any, note: Callable[[list[str]], None]) -> AsyncIterator[tuple[Any, Any]]:
+    """A transport to a server, of whatever kind, whose answers arrive without their malformed parts. `note` gets a line
+    for each.
+    """
+    async with transport as (incoming, outgoing):
+        yield _Mended(incoming, note), outgoing
+
+
+class _Mended:
+    """The messages of a stream; results are mended."""
+
+    def __init__(self, stream: Any, note: Callable[[list[str]], None]) -> None:
+        self._stream = stream
+        self._note = note
+
+    @property
+    def last_context(self) -> Any:
+        """The context of the sender, which the client looks for where a transport keeps it."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        return self._look(await self._stream.receive())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return self._look(await self._stream.__anext__())
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        left: bool | None = await self._stream.__aexit__(kind, error, trace)
+        return left
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def _look(self, item: Any) -> Any:
+        message = getattr(item, "message", None)
+        if isinstance(message, JSONRPCResponse) and (notes := mend(message.result)):
+            self._note(notes)
+        return item
 
 
 def mend(result: Any) -> list[str]:

@@ -21,13 +21,12 @@ import anyio
 import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types import jsonrpc_message_adapter
 
 from narratoria import bounds
 from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR
 from narratoria.kinds.environment import environment
 from narratoria.kinds.line_faults import printable
-from narratoria.kinds.mcp.malformed_parts import mend
 from narratoria.kinds.mcp.server_file import McpServer
 from narratoria.kinds.process import marks, platform
 from narratoria.kinds.process.custody import custody
@@ -61,7 +60,6 @@ class ServerProcess:
         self._on_over = on_over
         self.fault: tuple[str, str] | None = None
         """The bound it broke: a code and a sentence."""
-        self.mended: list[str] = []  # parts of its answers that were left out
         self.noise = 0
         self.noise_heads: list[str] = []
         self.hung = False
@@ -256,8 +254,6 @@ class ServerProcess:
                 return False
             self._note_noise(line)
             return self.fault is None
-        if isinstance(message, JSONRPCResponse):
-            self.mended += [self.server.redaction.text(one) for one in mend(message.result)]
         try:
             await to_session.send(SessionMessage(message))
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
