@@ -6,7 +6,7 @@ import { callParts, copyText, STATUS } from "./callparts.js";
 import { icon } from "./icons.js";
 
 export class CallDetails {
-  /** @param {import("./game.js").Game} game @param {import("./fold.js").Call} call */
+  /** @param {import("./game.js").Game} game @param {import("./world.js").Call} call */
   constructor(game, call) {
     this.game = game;
     this.call = call;

@@ -6,7 +6,7 @@ import { STATUS } from "./callparts.js";
 import { LogView } from "./logview.js";
 
 export class CallCard {
-  /** @param {import("./fold.js").Call} call @param {import("./game.js").Game} game */
+  /** @param {import("./world.js").Call} call @param {import("./game.js").Game} game */
   constructor(call, game) {
     this.call = call;
     this.game = game;
@@ -44,7 +44,7 @@ export class CallCard {
     this.parts.update(this.call);
   }
 
-  /** @param {import("./fold.js").Call} call the same call, maybe another object after a snapshot */
+  /** @param {import("./world.js").Call} call the same call, maybe another object after a snapshot */
   update(call) {
     if (call !== this.call) {
       this.call = call;

@@ -3,7 +3,7 @@ import { isReading, stopReading } from "./aloud.js";
 import { LONGEST_PROMPT } from "./dialogs.js";
 import { h, setText } from "./dom.js";
 import { isStrayLetter } from "./focus.js";
-import { activeTurns, endingOf, lastTurn, openQuestions } from "./fold.js";
+import { activeTurns, endingOf, lastTurn, openQuestions } from "./world.js";
 import { icon } from "./icons.js";
 import { branch, redo, retry, undo } from "./moves.js";
 import { recall, remember } from "./tab.js";

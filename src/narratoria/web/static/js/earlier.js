@@ -1,6 +1,6 @@
 /** How much of a long story is here, and the way to the rest: for views of what happened in each turn. */
 import { h, setText } from "./dom.js";
-import { activeTurns } from "./fold.js";
+import { activeTurns } from "./world.js";
 
 export class EarlierTurns {
   /** @param {import("./game.js").Game} game */

@@ -4,7 +4,8 @@
  */
 import { api } from "./api.js";
 import { attempt, clearSnackbar } from "./dialogs.js";
-import { activeTurns, fold, lastTurn, newWorld } from "./fold.js";
+import { fold } from "./fold.js";
+import { activeTurns, lastTurn, newWorld } from "./world.js";
 import { Stream } from "./stream.js";
 
 /** Turns a story opens with, in `early.js` too; older ones come when they are asked for. */

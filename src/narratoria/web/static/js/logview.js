@@ -10,7 +10,7 @@ const TALLEST = 16;
 const LEVELS = ["debug", "info", "warn", "error"];
 
 export class LogView {
-  /** @param {string} name @param {import("./fold.js").LogLine[]} lines it only ever grows */
+  /** @param {string} name @param {import("./world.js").LogLine[]} lines it only ever grows */
   constructor(name, lines) {
     this.lines = lines;
     this.level = 0;

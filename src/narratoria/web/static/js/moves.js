@@ -5,12 +5,12 @@
 import { api } from "./api.js";
 import { ask, askText, attempt, clearSnackbar, snackbar } from "./dialogs.js";
 import { h } from "./dom.js";
-import { activeTurns, lastTurn } from "./fold.js";
+import { activeTurns, lastTurn } from "./world.js";
 
 const turnsOf = (count) => (count === 1 ? "the turn" : `${count} turns`);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-/** @typedef {import("./game.js").Game} Game @typedef {import("./fold.js").Turn} Turn */
+/** @typedef {import("./game.js").Game} Game @typedef {import("./world.js").Turn} Turn */
 
 /** Take back the newest turn, or `turn` and everything after it. @param {Game} game @param {Turn} [turn] */
 export function undo(game, turn) {

@@ -1,7 +1,7 @@
 /** The panel beside the story: where one is, what one has and knows, moments, branches and endings. It follows the state. */
 import { api } from "./api.js";
 import { h, setAttribute } from "./dom.js";
-import { activeTurns, endingOf, provisionalState } from "./fold.js";
+import { activeTurns, endingOf, provisionalState } from "./world.js";
 import { icon } from "./icons.js";
 import { isObject } from "./merge.js";
 import { returnTo } from "./moves.js";

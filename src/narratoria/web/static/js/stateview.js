@@ -2,7 +2,7 @@
 import { snackbar } from "./dialogs.js";
 import { h, setAttribute } from "./dom.js";
 import { EarlierTurns } from "./earlier.js";
-import { activeTurns, provisionalState } from "./fold.js";
+import { activeTurns, provisionalState } from "./world.js";
 import { icon } from "./icons.js";
 import { Inspector } from "./inspector.js";
 import { diff, isObject, pointer, touched } from "./merge.js";

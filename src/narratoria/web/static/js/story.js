@@ -3,7 +3,7 @@ import { api } from "./api.js";
 import { attempt } from "./dialogs.js";
 import { h, Keyed, setText } from "./dom.js";
 import { offerRefuge, settleFocus, typesByHand } from "./focus.js";
-import { activeTurns, endingOf, endingTurn } from "./fold.js";
+import { activeTurns, endingOf, endingTurn } from "./world.js";
 import { icon } from "./icons.js";
 import { branchBefore } from "./moves.js";
 import { calm, prefs } from "./prefs.js";

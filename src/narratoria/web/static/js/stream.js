@@ -24,8 +24,8 @@ export class Stream {
    *   after: () => number,
    *   turns: () => number,
    *   waiting: () => boolean,
-   *   records: (records: import("./fold.js").JournalRecord[]) => void,
-   *   snapshot: (snapshot: {records: import("./fold.js").JournalRecord[], earlier: number}) => void,
+   *   records: (records: import("./world.js").JournalRecord[]) => void,
+   *   snapshot: (snapshot: {records: import("./world.js").JournalRecord[], earlier: number}) => void,
    *   status: (status: "connecting"|"live"|"offline"|"refused"|"expired"|"gone") => void,
    * }} listener
    */

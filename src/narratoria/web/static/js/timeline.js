@@ -14,7 +14,7 @@ export class Timeline {
     this.keyed = new Keyed(this.rows);
   }
 
-  /** @param {import("./fold.js").Call[]} calls */
+  /** @param {import("./world.js").Call[]} calls */
   update(calls) {
     const now = Date.now() / 1000;
     const started = calls.filter((call) => call.attempts.length);

@@ -4,7 +4,7 @@ import { CallCard } from "./callcard.js";
 import { planPicture } from "./dag.js";
 import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { EarlierTurns } from "./earlier.js";
-import { activeTurns } from "./fold.js";
+import { activeTurns } from "./world.js";
 import { icon } from "./icons.js";
 import { Timeline } from "./timeline.js";
 import { manner } from "./turn.js";

@@ -3,7 +3,7 @@ import { approvalCard } from "./approval.js";
 import { canRead, isReading, readAloud, stopReading } from "./aloud.js";
 import { openMenu } from "./dialogs.js";
 import { h, Keyed, setAttribute, setText } from "./dom.js";
-import { namesOf, openQuestions } from "./fold.js";
+import { namesOf, openQuestions } from "./world.js";
 import { icon } from "./icons.js";
 import { facts, kindOf, media, openLightbox, titleOf } from "./media.js";
 import { branch, editAndRetry, nameMoment, redo, retry, returnTo, undo } from "./moves.js";
@@ -28,7 +28,7 @@ const OUTCOMES = {
 
 /** Its parts are made once and only changed. */
 export class TurnPart {
-  /** @param {import("./story.js").StoryView} view @param {import("./fold.js").Turn} turn */
+  /** @param {import("./story.js").StoryView} view @param {import("./world.js").Turn} turn */
   constructor(view, turn) {
     this.view = view;
     this.turn = turn;
