@@ -20,7 +20,7 @@ from narratoria.events import AnyRuntimeEvent, CallFinished, PlanMade, TurnCommi
 from narratoria.session.record import EmittedRecords, Record, Sink
 from narratoria.session.resources.write_notes import WriteNotes
 from narratoria.session.session import Session
-from narratoria.store.journal_store import JournalStore, Lease
+from narratoria.store.journal_store import Batch, JournalStore, Lease
 from narratoria.store.restoration import FetchTurn, Restoration, SnapshotTaken, take_snapshot
 from narratoria.store.store import notes_folder
 from narratoria.store.timeline import Timeline
@@ -254,10 +254,7 @@ class Journal:
         self._future = self.store.submit(
             self._key,
             self._lease,
-            self.written,
-            batch,
-            durable=durable,
-            snapshot=None if snapshot is None else snapshot.content,
+            Batch(self.written, batch, durable, None if snapshot is None else snapshot.content),
         )
         self._future.add_done_callback(
             lambda future: _on_loop(loop, lambda: self._settle(future, batch, durable, snapshot))

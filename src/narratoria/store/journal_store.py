@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Protocol
 
+import msgspec
+
 from narratoria.session.record import EmittedRecords, Record
 from narratoria.session.session import Session
 from narratoria.store.store import Records, Store
@@ -21,6 +23,15 @@ class Lease(Protocol):
     def release(self) -> None: ...
 
 
+class Batch(msgspec.Struct, frozen=True):
+    """Records that are written together, those behind record `after`."""
+
+    after: int
+    records: list[Record | EmittedRecords]
+    durable: bool  # it survives the end of the machine
+    snapshot: bytes | None  # of the session behind these records, if one is due
+
+
 class JournalStore(Store, Protocol):
     """A store as its journals see it: beside `Store`, leases and batches of records."""
 
@@ -30,17 +41,8 @@ class JournalStore(Store, Protocol):
     def catch_up(self, session: Session, timeline: Timeline) -> Records:
         """Fold in what others recorded since; returns the records of a turn that is open."""
 
-    def submit(
-        self,
-        key: int,
-        lease: Lease,
-        after: int,
-        batch: list[Record | EmittedRecords],
-        *,
-        durable: bool,
-        snapshot: bytes | None,
-    ) -> Future[int]:
-        """Write a batch that follows record `after`; the future gives the bytes it takes."""
+    def submit(self, key: int, lease: Lease, batch: Batch) -> Future[int]:
+        """Write a batch; the future gives the bytes it takes."""
 
     def submit_sync(self, key: int) -> Future[int]:
         """Make everything that was written before last, also beyond the end of the machine."""

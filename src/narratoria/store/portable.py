@@ -32,7 +32,7 @@ from narratoria.session.record import Record
 from narratoria.store import record_batches as chunks
 from narratoria.store.imported_journal import MAX_LINE, ImportedJournal, check_story, check_time
 from narratoria.store.imported_snapshot import Unfit, read_snapshot
-from narratoria.store.store import SessionMeta, Store
+from narratoria.store.store import Adoption, SessionMeta, Store
 from narratoria.tools.schema.excerpts import excerpt
 from narratoria.typed_values import decoder
 
@@ -214,9 +214,7 @@ class _Import:
             return self.store.adopt(
                 meta,
                 self.records(manifest),
-                lacking=True,
-                accepted=lambda: self.take_all(staging),
-                step=self.go_on,
+                Adoption(lacking=True, accepted=lambda: self.take_all(staging), step=self.go_on),
             )
         except JournalError as error:
             raise JournalError(f"{self.name}: {error}; nothing was imported") from None

@@ -70,19 +70,19 @@ class SqlReader:
     # --- restoring -----------------------------------------------------------------------------------------
 
     def restore(self, session_id: str, *, upto: int | None = None) -> Session:
-        return self._restore(session_id, upto, None, None).session
+        return self._restore(session_id, upto).session
 
     def timeline(self, session_id: str, *, upto: int | None = None) -> Timeline:
         """Return the timeline of a session, now or at record `upto`."""
-        return self._restore(session_id, upto, None, None).timeline
+        return self._restore(session_id, upto).timeline
 
     def _restore(
         self,
         session_id: str,
         upto: int | None,
-        resources: ResourceRegistry | None,
-        clock: Callable[[], float] | None,
         *,
+        resources: ResourceRegistry | None = None,
+        clock: Callable[[], float] | None = None,
         hidden: bool = False,
         step: Callable[[], None] | None = None,
     ) -> Restoration:

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Unpack
 
 from narratoria.errors import JournalError
 from narratoria.events import (
@@ -18,7 +18,6 @@ from narratoria.events import (
     SessionStarted,
 )
 from narratoria.session.record import Record
-from narratoria.session.resources.resources import ResourceRegistry
 from narratoria.session.session import Session
 from narratoria.store import record_batches as chunks
 from narratoria.store.imported_snapshot import Unfit
@@ -26,7 +25,15 @@ from narratoria.store.journal import Journal
 from narratoria.store.restoration import take_snapshot
 from narratoria.store.sql_versions import TABLES
 from narratoria.store.sql_writing import SqlWriter
-from narratoria.store.store import SessionMeta, is_plain_id, notes_folder
+from narratoria.store.store import (
+    PLAIN_ADOPTION,
+    AboutSession,
+    Adoption,
+    OutsideWorld,
+    SessionMeta,
+    is_plain_id,
+    notes_folder,
+)
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import Database
 from narratoria.unicode_text import legible
@@ -39,22 +46,16 @@ _SWEEP_AGE: Final = 3600.0  # an import that is still running is not swept away
 class SqlStore(SqlWriter):
     """Sessions in SQL tables. A subclass connects, and grants the right to write."""
 
-    def create(
-        self,
-        session: Session | None = None,
-        *,
-        story: str | None = None,
-        title: str | None = None,
-        folder: str | None = None,
-    ) -> Journal:
+    def create(self, session: Session | None = None, **about: Unpack[AboutSession]) -> Journal:
         session = session or Session(assets=self.assets)
-        title = None if title is None else legible(title)
+        meta = SessionMeta(id=session.id, **about)
+        title = None if meta.title is None else legible(meta.title)
         session.assets = self.assets
         now = session.clock()
         lease = self.lease(session.id)
         started = SessionStarted(
             session=session.id,
-            story=story,
+            story=meta.story,
             title=title,
             state=session.snapshot(),
             permissions=sorted(session.permissions),
@@ -72,7 +73,7 @@ class SqlStore(SqlWriter):
             rows = database.execute(
                 "INSERT INTO sessions (id, story, title, folder, created, updated, turns, last_seq, bytes) "
                 "VALUES (?, ?, ?, ?, ?, ?, 0, ?, 0) RETURNING key",
-                (session.id, story, title, folder, now, now, session.seq),
+                (session.id, meta.story, title, meta.folder, now, now, session.seq),
             )
             key = int(rows[0][0])
             self.append(database, key, session.seq, records, True, beginning.content)
@@ -87,17 +88,11 @@ class SqlStore(SqlWriter):
         session.asset_records.kept(beginning.assets, beginning.seq)
         return Journal(self, session, key, lease, Timeline(), snapshot_size=len(beginning.content) // 4)
 
-    def open(
-        self,
-        session_id: str,
-        *,
-        resources: ResourceRegistry | None = None,
-        clock: Callable[[], float] | None = None,
-    ) -> Journal:
+    def open(self, session_id: str, **world: Unpack[OutsideWorld]) -> Journal:
         self.meta(session_id)
         lease = self.lease(session_id)
         try:
-            restoration = self._restore(session_id, None, resources, clock)
+            restoration = self._restore(session_id, None, **world)
             key = self._key(session_id)
         except BaseException:
             lease.release()
@@ -107,15 +102,9 @@ class SqlStore(SqlWriter):
         )
 
     def adopt(
-        self,
-        meta: SessionMeta,
-        records: Iterable[Record],
-        *,
-        lacking: bool = False,
-        accepted: Callable[[], Iterable[AssetStored]] | None = None,
-        step: Callable[[], None] = lambda: None,
+        self, meta: SessionMeta, records: Iterable[Record], how: Adoption = PLAIN_ADOPTION
     ) -> SessionMeta:
-        """Import a session. It stays hidden until it is complete, so that a crash half way shows nothing."""
+        # It stays hidden until it is complete, so that a crash half way shows nothing.
         name = meta.id if is_plain_id(meta.id) else uuid.uuid4().hex
         if self.query("SELECT 1 FROM sessions WHERE id = ?", (name,)):
             name = uuid.uuid4().hex
@@ -123,12 +112,12 @@ class SqlStore(SqlWriter):
         try:
             after = 0
             for batch in _batched(records):
-                absent = self._absent(batch) if lacking else frozenset()
+                absent = self._absent(batch) if how.lacking else frozenset()
                 job = partial(self._adopt_batch, key=key, after=after, batch=batch, absent=absent)
                 self.writer.run(job, durable=False)
                 after = batch[-1].seq
-            self._check_adopted(name, key, step)
-            for stored in accepted() if accepted is not None else ():
+            self._check_adopted(name, key, how.step)
+            for stored in how.accepted():
                 self.writer.run(partial(self.keep_asset, stored=stored, durable=True))
             self.writer.run(lambda db: db.execute("UPDATE sessions SET hidden = 0 WHERE key = ?", (key,)))
         except BaseException:
@@ -154,7 +143,7 @@ class SqlStore(SqlWriter):
         all.
         """
         try:
-            restored = self._restore(name, None, None, None, hidden=True, step=step)
+            restored = self._restore(name, None, hidden=True, step=step)
         except Unfit:
             raise
         except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:

@@ -24,7 +24,7 @@ from narratoria.session.assets import AssetStore
 from narratoria.session.record import EmittedRecords, Record
 from narratoria.store import mending
 from narratoria.store import record_batches as chunks
-from narratoria.store.journal_store import Lease
+from narratoria.store.journal_store import Batch, Lease
 from narratoria.store.sql_reading import SqlReader
 from narratoria.store.store import SessionMeta
 from narratoria.store.timeline import Timeline
@@ -103,22 +103,13 @@ class SqlWriter(SqlReader):
             )
         return len(data)
 
-    def submit(
-        self,
-        key: int,
-        lease: Lease,
-        after: int,
-        batch: list[Record | EmittedRecords],
-        *,
-        durable: bool,
-        snapshot: bytes | None,
-    ) -> Future[int]:
+    def submit(self, key: int, lease: Lease, batch: Batch) -> Future[int]:
         def append(database: Database) -> int:
             if not lease.held:
                 raise ConnectionLost("the connection was lost, and with it the right to write")
-            return self.append(database, key, after, batch, durable, snapshot)
+            return self.append(database, key, batch.after, batch.records, batch.durable, batch.snapshot)
 
-        return self.writer.submit(append, durable=durable)
+        return self.writer.submit(append, durable=batch.durable)
 
     def submit_sync(self, key: int) -> Future[int]:
         def touch(database: Database) -> int:  # something is written, so that the commit reaches the disk

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 
 import msgspec
 import platformdirs
@@ -79,6 +79,33 @@ Records = list[Record]
 Spans = list[TurnSpan]
 
 
+class AboutSession(TypedDict, total=False):
+    """The labels of a new session, as in `SessionMeta`."""
+
+    story: str | None
+    title: str | None
+    folder: str | None
+
+
+class OutsideWorld(TypedDict, total=False):
+    """Parts of a restored session that no journal has."""
+
+    resources: ResourceRegistry | None
+    clock: Callable[[], float] | None
+
+
+class Adoption(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of an import."""
+
+    lacking: bool = False  # an asset without content is referred to all the same
+    accepted: Callable[[], Iterable[AssetStored]] = tuple
+    """Called once the records are found to make a game; returns the assets whose content it has put into the store."""
+    step: Callable[[], None] = lambda: None  # called during the fold; it gives up by raising `Unfit`
+
+
+PLAIN_ADOPTION: Final = Adoption()
+
+
 class Store(Protocol):
     """Sessions and their journals. Methods block briefly; a server calls them in a thread where that matters.
 
@@ -91,23 +118,10 @@ class Store(Protocol):
     def database_file(self) -> Path | None:
         """The file that holds everything but the assets, which can be salvaged; None for a store without one."""
 
-    def create(
-        self,
-        session: Session | None = None,
-        *,
-        story: str | None = None,
-        title: str | None = None,
-        folder: str | None = None,
-    ) -> Journal:
+    def create(self, session: Session | None = None, **about: Unpack[AboutSession]) -> Journal:
         """Store a new session, and open it for writing. Its present content is its beginning."""
 
-    def open(
-        self,
-        session_id: str,
-        *,
-        resources: ResourceRegistry | None = None,
-        clock: Callable[[], float] | None = None,
-    ) -> Journal:
+    def open(self, session_id: str, **world: Unpack[OutsideWorld]) -> Journal:
         """Restore a session and open it for writing: `journal.session` is the world as it was recorded."""
 
     def restore(self, session_id: str, *, upto: int | None = None) -> Session:
@@ -143,20 +157,9 @@ class Store(Protocol):
     def turns(self, session_id: str) -> Spans: ...
 
     def adopt(
-        self,
-        meta: SessionMeta,
-        records: Iterable[Record],
-        *,
-        lacking: bool = False,
-        accepted: Callable[[], Iterable[AssetStored]] | None = None,
-        step: Callable[[], None] = lambda: None,
+        self, meta: SessionMeta, records: Iterable[Record], how: Adoption = PLAIN_ADOPTION
     ) -> SessionMeta:
-        """Store a session that was recorded elsewhere: all of it, or nothing if `records` or `accepted` fails.
-
-        With `lacking`, an asset without content is referred to all the same. `accepted` is called once the records
-        are found to make a game, and returns the assets whose content it has put into the store. `step` is called
-        again and again while the records are folded; it gives up by raising `Unfit`.
-        """
+        """Store a session that was recorded elsewhere: all of it, or nothing if `records` or `accepted` fails."""
 
     def sweep(self) -> int:
         """Remove the remains of interrupted `adopt`s; return their number."""

@@ -17,7 +17,7 @@ from narratoria.store.file_lease import nobody_playing
 from narratoria.store.salvage.gaps import BridgedRecords, snapshots_of
 from narratoria.store.salvage.rows import DAMAGE, rebuild
 from narratoria.store.sqlite import NewerVersion, SqliteStore
-from narratoria.store.store import SessionMeta, TurnSpan
+from narratoria.store.store import Adoption, SessionMeta, TurnSpan
 
 _STRAY: Final = """SELECT 1 FROM batches b LEFT JOIN sessions s ON s.key = b.session
     WHERE COALESCE(s.last_seq, 0) < b.last_seq LIMIT 1"""
@@ -164,7 +164,7 @@ def _copied(source: SqliteStore, target: SqliteStore, meta: SessionMeta) -> Save
         lost = sum(map(_lost_by, kept)) - told.lost
         if not whole:  # said in the session itself: nobody else will know it later
             kept.append(Record(end + 1, time.time(), None, RecordsLost(first=end + 1, last=meta.last_seq)))
-        adopted = target.adopt(meta, kept, lacking=True)  # its pictures may be lost too
+        adopted = target.adopt(meta, kept, Adoption(lacking=True))  # its pictures may be lost too
         return SavedSession(meta.id, meta.title, max(1, end - told.lost), meta.last_seq, adopted.turns, lost)
     return SavedSession(meta.id, meta.title, 0, meta.last_seq)
 
