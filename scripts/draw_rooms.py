@@ -107,7 +107,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "story_skills stage story",
         "the library": "story_library game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
-        "one turn": "offering recollection disabled_skills earlier_plans turn_types turn waiting_turn resume",
+        "one turn": "offering recollection disabled_skills earlier_plans turn_types turn_narrative turn "
+        "waiting_turn resume",
         "a call again": "call_again call_command",
         "narrators for a story": "casting",
         "the game": "game",
@@ -118,7 +119,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "who may come in": "sign_ins access connections listening browser_launch",
         "open games": "feed library open_game search call_views game_moves games",
         "typefaces": "fonts font_cutting",
-        "the API and the page": "request_reading open_questions json_responses openapi page static_files api",
+        "the API and the page": "request_reading open_questions json_responses openapi page static_files "
+        "session_files api",
         "the server": "app server",
     },
     "mcp_server": {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -18,14 +17,12 @@ from narratoria import telemetry
 from narratoria.errors import JournalError, NarratoriaError, PlanRejected, SessionBusy, describe
 from narratoria.events import (
     Choices,
-    Done,
     Narration,
     NarrationDelta,
     NarratorChosen,
     Notice,
     PlanMade,
     PlanRefused,
-    ToolEvent,
     TurnCommitted,
     TurnStarted,
 )
@@ -42,6 +39,7 @@ from narratoria.play.disabled_skills import Skills
 from narratoria.play.earlier_plans import EarlierPlans
 from narratoria.play.killed_writes import take_back_killed_writes
 from narratoria.play.offering import ending_of, offer_after
+from narratoria.play.turn_narrative import narrative_of
 from narratoria.play.turn_types import PLAIN, Interrupted, Origin, TurnResult, TurnSettings
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
 from narratoria.run.plan_executor import PlanExecutor
@@ -347,7 +345,15 @@ class _Turn:
         calls = [one for trace in result.traces for one in trace.tool_results]
         completed = [one for one in calls if one.ok]
         declared = self._declared(result.narrator)
-        result.narrative = self._narrative(completed, declared)
+        result.narrative = narrative_of(
+            completed,
+            declared,
+            said=self.said,
+            told=self.told,
+            plans=result.plans,
+            name_of=self.executor.resolver.name_of,
+            list_calls=self.settings.list_calls,
+        )
         offer = offer_after(
             session,
             completed,
@@ -367,17 +373,6 @@ class _Turn:
         session.past.append((result.prompt, result.narrative))
         session.turn = None
 
-    def _narrative(self, completed: Sequence[CallResult], declared: Declaration) -> str:
-        """The narrator's words, the summaries of the calls, and a plain line of calls that nobody told of."""
-        told = [(one.tool_id, self.told.get(one.tool_id, _summary(one.events))) for one in completed]
-        said = [text for text in (*self.said, *(text for _, text in told)) if text.strip()]
-        if declared.lists_calls == "always" or (declared.lists_calls == "if_silent" and not said):
-            paths = {call.tool_id: call.tool_path for plan in self.result.plans for call in plan.tools}
-            untold = [one for one, text in told if not text and one not in declared.narrated_calls]
-            names = [self.executor.resolver.name_of(paths[one]) for one in untold if one in paths]
-            said.append(self.settings.list_calls(names))
-        return readable("\n\n".join(text for text in said if text))
-
     async def _write_down(self) -> None:
         """Record the plan in the journal before a tool acts: after a crash the same call is made under the same id."""
         if self.session.journal is not None:
@@ -392,11 +387,6 @@ class _Turn:
         except JournalError as error:
             self.result.unsaved = str(error)
             self.session.notice(Notice(level="error", message=f"this turn could not be saved: {error}"))
-
-
-def _summary(events: Sequence[ToolEvent]) -> str:
-    done = next((event for event in reversed(events) if isinstance(event, Done) and event.ok), None)
-    return (done.summary or "") if done else ""
 
 
 __all__ = ["Interrupted", "TurnResult", "TurnSettings", "card", "take_turn"]

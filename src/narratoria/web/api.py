@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Mapping
-from typing import BinaryIO, Final
-from urllib.parse import quote
+from typing import Final
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from narratoria.events import PlanFinished, PlanMade
 from narratoria.play.call_again import RepeatedCall
-from narratoria.store.portable import SUFFIX
-from narratoria.store.transcripts import TRANSCRIPTS
-from narratoria.web import documents, open_questions, openapi
+from narratoria.web import documents, open_questions, openapi, session_files
 from narratoria.web import game_moves as moves
 from narratoria.web.access import SIGN_IN, signed_out
 from narratoria.web.asset_pages import asset_page
@@ -37,9 +33,6 @@ from narratoria.web.request_reading import (
 )
 from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn, SignIns
 from narratoria.web.stream_limit import MAX_STREAMS, Windows
-
-MAX_IMPORT: Final = 1024**3
-BLOCK: Final = 1 << 20
 
 
 class Api:
@@ -79,30 +72,10 @@ class Api:
         return Response(status_code=204)
 
     async def export_session(self, request: HttpRequest) -> Response:
-        kind = request.query_params.get("format", "narratoria")
-        if kind != "narratoria" and kind not in TRANSCRIPTS:
-            known = ", ".join(["narratoria", *TRANSCRIPTS])
-            raise BadRequest(f"format: expected one of {known}, got {kind[:40]!r}")
-        ending = TRANSCRIPTS[kind].ending if kind in TRANSCRIPTS else SUFFIX
-        title = (await self.games.card(session_id(request))).title
-        name = "".join(letter if letter.isalnum() else "-" for letter in title)[:60].strip("-") or "story"
-        headers = {"Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}{ending}"}
-        if kind in TRANSCRIPTS:
-            content = await self.games.transcript(session_id(request), kind)
-            return Response(content, media_type=TRANSCRIPTS[kind].media_type, headers=headers)
-        file = await self.games.export(session_id(request))
-        return StreamingResponse(_blocks(file), media_type=BINARY, headers=headers)
+        return await session_files.exported(self.games, request)
 
     async def import_session(self, request: HttpRequest) -> Response:
-        with tempfile.TemporaryFile() as file:
-            size = 0
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > MAX_IMPORT:
-                    raise BadRequest(f"the file has more than {MAX_IMPORT:,} bytes")
-                await asyncio.to_thread(file.write, chunk)
-            file.seek(0)
-            return json_response(documents.Made(id=await self.games.import_file(file)), 201)
+        return await session_files.imported(self.games, request)
 
     # --- playing -------------------------------------------------------------------------------------------
 
@@ -295,12 +268,6 @@ class Api:
 
     async def reference(self, request: HttpRequest) -> Response:
         return HTMLResponse(openapi.reference_page(OPERATIONS))
-
-
-async def _blocks(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        while block := await asyncio.to_thread(file.read, BLOCK):
-            yield block
 
 
 class _EventStream(StreamingResponse):
