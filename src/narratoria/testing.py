@@ -54,7 +54,9 @@ class Says:
     calls: tuple[tuple[str, str], ...] = ()
     piece: int = 7
     finish: str | None = None
-    tokens: tuple[int, int] | None = (10, 5)  # input and output; None for a server that does not count
+    tokens: tuple[float, float] | None = (10, 5)  # input and output; None for a server that does not count
+    cost: float | None = None  # in dollars, of servers that tell it
+    model: str = "scripted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,11 @@ def _events(reply: Says) -> list[bytes]:
     if reply.tokens is not None:
         given, written = reply.tokens
         usage = {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written}
-        events.append(msgspec.json.encode({**_envelope(), "choices": [], "usage": usage}))
+        if reply.cost is not None:
+            usage["cost"] = reply.cost
+        events.append(
+            msgspec.json.encode({**_envelope(), "model": reply.model, "choices": [], "usage": usage})
+        )
     return [*events, b"[DONE]"]
 
 

@@ -14,10 +14,10 @@ import pytest
 from tests.recorder import Recorder
 
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, TurnResult, tool
-from narratoria.agent.adapters import ContextOverflow, FormatRefused
+from narratoria.agent.adapters import ContextOverflow, FormatRefused, Price
 from narratoria.agent.adapters.openai_compatible import OpenAIAdapter
 from narratoria.errors import BudgetExceededError, PlanRejected
-from narratoria.events import NarrationDelta, Notice
+from narratoria.events import ModelAsked, NarrationDelta, Notice
 from narratoria.factcheck.fact_checked import CONTRADICTION, DROPPED, FactChecked
 from narratoria.factcheck.patch_ledger import Ledger
 from narratoria.narrator.chain import ChainNarrator
@@ -271,6 +271,38 @@ async def test_a_budget_that_is_used_up_asks_nobody() -> None:
         with pytest.raises(BudgetExceededError, match="tokens 15 of 15"):
             await llm.plan(NarratorRequest("x"))
         assert len(server.requests) == 1
+
+
+async def test_every_reply_of_a_turn_is_recorded_with_its_tokens_and_its_cost() -> None:
+    script = [
+        Says("no plan at all", tokens=(100, 7)),  # costs an attempt, and tokens
+        Says(reply("You light it."), tokens=(120, 9), cost=0.0021),
+    ]
+    async with ScriptedModel(*script) as server:
+        adapter = OpenAIAdapter(base_url=server.url, model="m", price=Price(1.0, 2.0))
+        session = Session()
+        recorder = Recorder(session)
+        await turn(session, "light it", LLMNarrator(adapter))
+    first, second = recorder.of(ModelAsked)
+    assert (first.model, first.input_tokens, first.output_tokens) == ("scripted", 100, 7)
+    assert first.cost == pytest.approx(114e-6)  # by the price we were given
+    assert (second.input_tokens, second.cost, second.estimated) == (120, 0.0021, False)  # the server knows better
+    assert first.seconds > 0
+
+
+@pytest.mark.parametrize("tokens", [(-5, 1e300), None])
+async def test_a_servers_nonsense_about_tokens_and_itself_is_bounded(
+    tokens: tuple[float, float] | None,
+) -> None:
+    absurd = Says(reply("You light it."), tokens=tokens, cost=-3.0, model="<b>m</b>" * 100_000)
+    async with narrator(absurd) as (llm, _):
+        session = Session()
+        recorder = Recorder(session)
+        await turn(session, "light it", llm)
+    (asked,) = recorder.of(ModelAsked)
+    assert asked.cost == 0 and len(asked.model) <= 200
+    assert asked.estimated is (tokens is None)
+    assert (asked.input_tokens, asked.output_tokens) == (0, 0) if tokens else asked.input_tokens > 0
 
 
 async def test_the_narrative_is_heard_while_it_is_written() -> None:

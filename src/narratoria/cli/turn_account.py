@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from narratoria.cli.narration_view import clipped
-from narratoria.events import NarratorChosen
+from narratoria.events import ModelAsked, NarratorChosen
 from narratoria.session import Record
 from narratoria.store.fold import CallView, fold_turn
+from narratoria.unicode_text import escaped
 
 
 def account(records: Sequence[Record]) -> tuple[list[str], dict[str, Any]]:
@@ -23,6 +26,7 @@ def account(records: Sequence[Record]) -> tuple[list[str], dict[str, Any]]:
     lines = [f"turn {turn.turn}: {turn.prompt}" if turn.prompt else f"turn {turn.turn}"]
     lines.append(f"  told by {turn.narrator}" if turn.narrator else "  told by nobody")
     lines += [f"  {name} passed: {clipped(why)}" for name, why in passed.items() if name != turn.narrator]
+    lines += [f"  asked {_asked(one)}" for one in turn.asked]
     for call in turn.calls:
         lines += _call(call)
     lines += [f"  problem: {clipped(one)}" for one in dict.fromkeys(turn.problems)]
@@ -36,9 +40,17 @@ def account(records: Sequence[Record]) -> tuple[list[str], dict[str, Any]]:
         "narrator": turn.narrator,
         "passedOver": passed,
         "problems": turn.problems,
+        "asked": msgspec.to_builtins(turn.asked),
         "calls": calls,
     }
     return lines, data
+
+
+def _asked(one: ModelAsked) -> str:
+    about = "about " if one.estimated else ""
+    cost = f", ${one.cost:.2g}" if one.cost else ""
+    tokens = f"{about}{one.input_tokens:,} tokens read, {one.output_tokens:,} written"
+    return f"{escaped(one.model) or 'a model'}: {tokens}{cost}, {one.seconds:.1f} s"
 
 
 def _call(call: CallView) -> list[str]:

@@ -44,6 +44,20 @@ class NarratorChosen(RuntimeEvent, tag="narrator_chosen", frozen=True, kw_only=T
     passed_over: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class ModelAsked(RuntimeEvent, tag="model_asked", frozen=True, kw_only=True):
+    """A language model gave a reply: the tokens it read and wrote, by its server's count or, with `estimated`, ours.
+
+    `cost` is in dollars, 0 where neither the server nor a person named a price.
+    """
+
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    estimated: bool = False
+
+
 class NarrationDelta(RuntimeEvent, tag="narration_delta", frozen=True, kw_only=True):
     """A piece of narration as it is being written; replaced by the `Narration` of the same turn.
 
@@ -317,6 +331,7 @@ AnyRuntimeEvent: TypeAlias = (
     SessionStarted
     | TurnStarted
     | NarratorChosen
+    | ModelAsked
     | NarrationDelta
     | Narration
     | PlanMade

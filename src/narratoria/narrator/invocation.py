@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.errors import NarratoriaError, PlanRejected, describe
-from narratoria.events import Notice
+from narratoria.events import ModelAsked, Notice
 from narratoria.narrator.protocol import (
     Declaration,
     Narrator,
@@ -77,7 +77,8 @@ class _LentCallbacks:
         self.spoke = False
 
     def lent(self) -> NarratorRequest:
-        return dataclasses.replace(self.request, say=self.say, unsay=self.unsay, note=self.note)
+        own = {"say": self.say, "unsay": self.unsay, "note": self.note, "spent": self.spent}
+        return dataclasses.replace(self.request, **own)
 
     def say(self, text: str) -> None:
         if not self.silent:
@@ -87,6 +88,10 @@ class _LentCallbacks:
     def note(self, text: str) -> None:
         if not self.silent:
             self.request.note(text)
+
+    def spent(self, asked: ModelAsked) -> None:
+        if not self.silent:
+            self.request.spent(asked)
 
     def unsay(self) -> None:
         if self.spoke and not self.silent:

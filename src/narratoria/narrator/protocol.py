@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 from narratoria.errors import NarratoriaError
-from narratoria.events import JsonObject, Notice
+from narratoria.events import JsonObject, ModelAsked, Notice
 from narratoria.run.plan import ExecutionResult, PlanDocument, PlanMetadata, PlannedCall
 from narratoria.skills.skill import Skill
 from narratoria.tools.tool import Tool
@@ -74,6 +74,7 @@ class NarratorRequest:
     say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written
     unsay: Callable[[], None] = lambda: None  # what was said in this attempt does not stand
     note: Callable[[str], None] = lambda text: None  # for the trace: what was done to this answer
+    spent: Callable[[ModelAsked], None] = lambda asked: None  # a model was asked, and this is what it took
     # Objections, for one that can plan again.
     check: Callable[[PlanDocument], Sequence[str]] = lambda plan: ()
 

@@ -244,6 +244,7 @@ class _Turn:
             say=say,
             unsay=unsay,
             note=note,
+            spent=self.session.record,
         )
 
     def _announce(self, plan: PlanDocument, attempt: int) -> None:

@@ -24,6 +24,7 @@ from narratoria.events import (
     Committed,
     JsonObject,
     Log,
+    ModelAsked,
     Narration,
     NarrationDelta,
     NarratorChosen,
@@ -130,6 +131,7 @@ class TurnView(_View):
     assets: list[AssetStored] = msgspec.field(default_factory=list)  # those that were committed
     notices: list[Notice] = msgspec.field(default_factory=list)
     approvals: list[ApprovalView] = msgspec.field(default_factory=list)
+    asked: list[ModelAsked] = msgspec.field(default_factory=list)  # replies of language models
 
 
 class SessionView(_View):
@@ -219,6 +221,10 @@ class Fold:
     def _chosen(self, record: Record, event: NarratorChosen) -> None:
         if self._turn is not None:
             self._turn.narrator = event.narrator
+
+    def _asked(self, record: Record, event: ModelAsked) -> None:
+        if self._turn is not None:
+            self._turn.asked.append(event)
 
     def _plan(self, record: Record, event: PlanMade) -> None:
         if self._turn is not None:
@@ -359,6 +365,7 @@ _STEPS: Final[dict[type, Callable[[Fold, Record, Any], None]]] = {
     TurnRedone: Fold._redone,
     TurnStarted: Fold._started,
     NarratorChosen: Fold._chosen,
+    ModelAsked: Fold._asked,
     PlanMade: Fold._plan,
     PlanRefused: Fold._refused,
     PlanFinished: Fold._plan_ended,

@@ -8,10 +8,12 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from narratoria import telemetry
 from narratoria.errors import NarratoriaError
-from narratoria.events import JsonObject
+from narratoria.events import JsonObject, ModelAsked
 from narratoria.tools.tool import Tool
+from narratoria.unicode_text import legible
 
 MAX_REPLY_BYTES: Final = 4 * 1024 * 1024
+MAX_NAME: Final = 200  # letters of a model's name, as a server gives it
 CHARACTERS_PER_TOKEN: Final = 4  # where a server does not count: close for English, generous for code
 
 
@@ -107,6 +109,18 @@ class ModelReply:
     usage: ModelUsage = field(default_factory=ModelUsage)
     finish: str = "stop"  # "length" where it was cut off at max_tokens
     model: str = ""
+
+    def account(self, seconds: float, model: str = "") -> ModelAsked:
+        """Return the record of this reply, which took `seconds`; `model` is the name where the server gave none."""
+        usage = self.usage
+        return ModelAsked(
+            model=legible(self.model or model)[:MAX_NAME],
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost=usage.cost,
+            seconds=round(seconds, 3),
+            estimated=not usage.counted,
+        )
 
 
 def unheard(text: str) -> None:

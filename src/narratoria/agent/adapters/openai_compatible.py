@@ -49,6 +49,8 @@ _SECRET: Final = 12  # letters: what is shorter ("ollama") is no secret, and may
 MAX_CALLS: Final = 64  # tool calls in one reply
 _QUOTED: Final = 300  # characters of a server's message that are passed on
 _CONNECT_TIMEOUT: Final = 5.0
+_MOST_TOKENS: Final = 1e12  # beyond that a server's count is nonsense
+_MOST_DOLLARS: Final = 1e6
 _OVERFLOW_WORDS: Final = (
     "context length",
     "context size",
@@ -309,14 +311,17 @@ class _Reply:
         self.texts: list[str] = []
         self.calls: dict[int, list[str]] = {}  # by index: id, name, arguments
         self.usage: ModelUsage | None = None
+        self.cost = 0.0  # as the server tells it
 
     def add(self, chunk: ChatCompletionChunk) -> str:
         """Take in a chunk; return the text it adds."""
         text = ""
         self.model = chunk.model or self.model
         if chunk.usage is not None:
-            given, written = chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0
-            self.usage = ModelUsage(max(0, int(given)), max(0, int(written)))
+            given, written = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
+            # OpenRouter and others tell what a reply cost, in dollars.
+            self.cost = _amount(getattr(chunk.usage, "cost", None), _MOST_DOLLARS)
+            self.usage = ModelUsage(int(_amount(given, _MOST_TOKENS)), int(_amount(written, _MOST_TOKENS)))
         for choice in chunk.choices or ():
             if choice.index not in (0, None) or choice.delta is None:
                 continue
@@ -344,7 +349,7 @@ class _Reply:
             for index, (call_id, name, arguments) in sorted(self.calls.items())
         )
         usage = self.usage or _estimate(request, text, calls)
-        cost = price.of(usage.input_tokens, usage.output_tokens)
+        cost = self.cost or price.of(usage.input_tokens, usage.output_tokens)
         usage = ModelUsage(usage.input_tokens, usage.output_tokens, cost, usage.counted)
         return ModelReply(text, calls, usage, self.finish or "stop", self.model)
 
@@ -353,6 +358,13 @@ def _estimate(request: ModelRequest, text: str, calls: tuple[ModelCall, ...]) ->
     asked = sum(estimated_tokens(str(message.get("content") or "")) for message in request.messages)
     written = estimated_tokens(text + "".join(call.arguments for call in calls))
     return ModelUsage(asked, written, counted=False)
+
+
+def _amount(value: Any, most: float) -> float:
+    """Return a number that a server counted; 0 for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        return 0.0
+    return float(value)
 
 
 def _function(tool: Any) -> JsonObject:

@@ -207,11 +207,13 @@ class LLMNarrator:
             max_tokens=self.max_tokens,
             timeout=self.time_limit,
         )
+        began = time.monotonic()
         try:
             reply = await model.complete(self.adapter, question, self._listener(request))
         except model.ModelFailed as error:
             self._note(error, request, messages)
             raise
+        request.spent(reply.account(time.monotonic() - began, getattr(self.adapter, "model", None) or ""))
         if self.tracker is not None:
             usage = reply.usage
             self.tracker.spend(

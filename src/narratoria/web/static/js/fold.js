@@ -27,7 +27,7 @@ export function fold(world, record) {
 function newTurn(world, number, prompt = "", origin = "opening", ts = 0) {
   const turn = {
     turn: number, prompt, origin, ts, items: [], choices: [], narrator: "", passedOver: {}, plans: [], calls: [],
-    refusals: [], patches: [], before: world.state, after: world.state, outcome: null, undone: false, rev: world.rev,
+    asked: [], refusals: [], patches: [], before: world.state, after: world.state, outcome: null, undone: false, rev: world.rev,
   };
   world.turns.delete(number);
   world.turns.set(number, turn);
@@ -167,6 +167,9 @@ const handlers = {
     const turn = turnOf(world, record);
     turn.narrator = event.narrator;
     Object.assign(turn.passedOver, event.passedOver);
+  },
+  model_asked(world, event, record) {
+    turnOf(world, record).asked.push(event);
   },
   narration_delta(world, event, record) {
     const id = `narration-${event.attempt ?? 1}`;

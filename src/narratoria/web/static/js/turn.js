@@ -2,7 +2,7 @@
 import { approvalCard } from "./approval.js";
 import { canRead, isReading, readAloud, stopReading } from "./aloud.js";
 import { openMenu } from "./dialogs.js";
-import { h, Keyed, setAttribute, setText } from "./dom.js";
+import { duration, h, Keyed, setAttribute, setText } from "./dom.js";
 import { namesOf, openQuestions } from "./world.js";
 import { icon } from "./icons.js";
 import { facts, kindOf, media, openLightbox, titleOf } from "./media.js";
@@ -81,10 +81,10 @@ export class TurnPart {
 
   /** Who spoke, and why those before did not. Here alone: nothing of the machine stands in the story. */
   #tellers() {
-    const { narrator, passedOver, turn } = this.turn;
+    const { narrator, passedOver, turn, asked } = this.turn;
     if (!narrator || !turn) return [];
     const others = Object.entries(passedOver).filter(([name]) => name !== narrator);
-    return [{ label: `Told ${manner(narrator)}`, icon: "info" },
+    return [{ label: `Told ${manner(narrator)}`, icon: "info" }, ...spent(asked).map((label) => ({ label, icon: "info" })),
       ...others.map(([name, reason]) => ({ label: `Not ${manner(name)}: ${short(reason)}`, icon: "info" }))];
   }
 
@@ -223,6 +223,21 @@ function levelWord(level) {
 
 function short(reason) {
   return reason.length > REASON ? `${reason.slice(0, REASON)}…` : reason;
+}
+
+const counted = (number) => number.toLocaleString("en");
+
+/** What the models took that were asked for a turn: a line for each model. @param {any[]} asked */
+function spent(asked) {
+  const models = new Map();
+  for (const { model = "", inputTokens = 0, outputTokens = 0, cost = 0, seconds = 0, estimated = false } of asked) {
+    const sum = models.get(model) ?? { times: 0, read: 0, written: 0, cost: 0, seconds: 0, estimated: false };
+    models.set(model, { times: sum.times + 1, read: sum.read + inputTokens, written: sum.written + outputTokens, cost: sum.cost + cost, seconds: sum.seconds + seconds, estimated: sum.estimated || estimated });
+  }
+  return [...models].map(([model, sum]) => [
+    `${short(model) || "The model"}: ${sum.estimated ? "about " : ""}${counted(sum.read)} tokens read, ${counted(sum.written)} written`,
+    sum.times > 1 ? `asked ${sum.times} times` : "", duration(sum.seconds), sum.cost ? `$${Number(sum.cost.toPrecision(2))}` : "",
+  ].filter(Boolean).join(" · "));
 }
 
 function stepByStep({ call }) {
