@@ -88,11 +88,15 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "records of a session": "store timeline restoration fold record_batches mending transcript epub "
         "transcripts retention recorded_call story_search",
         "the journal": "writer journal_store journal replay",
-        "files": "imported_snapshot imported_journal portable",
+        "files": "imported_snapshot imported_journal portable secret_keeping",
         "SQL": "sqlite_database file_lease sql_reading sql_versions sql_writing sql_store sqlite postgres",
         "on top of a store": "default_store salvage",
     },
-    "agent": {"prompts": "prompt", "models": "adapters planning"},
+    "agent": {
+        "prompts": "prompt",
+        "models": "adapters planning",
+        "the model to use": "chosen_model model_servers",
+    },
     "narrator": {
         "shared by narrators": "protocol roster english embedding",
         "around a narrator": "invocation lazy_narrator withheld_tools chain template",
@@ -114,13 +118,14 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the game": "game",
     },
     "web": {
-        "documents and texts": "documents asset_pages cards covers narration_html turn_pages undo_report skill_forms",
+        "documents and texts": "documents asset_pages cards covers narration_html turn_pages undo_report "
+        "skill_forms model_documents",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",
         "who may come in": "sign_ins access connections listening browser_launch",
         "open games": "feed library open_game search call_views game_moves games",
         "typefaces": "fonts font_cutting",
         "the API and the page": "request_reading open_questions json_responses openapi page static_files "
-        "session_files api",
+        "session_files model_api api",
         "the server": "app server",
     },
     "mcp_server": {
@@ -136,8 +141,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "session_options request_options",
         "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "
         "interrupts terminal_commands check_story",
-        "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "
-        "session_call session_moves sessions stories playtest_command dev_command",
+        "commands": "call check doctor mcp model new plans schema skills tools narrate play replay_command "
+        "eval_command session_call session_moves sessions stories playtest_command dev_command",
     },
 }
 NOT_ROOMS = {"__init__", "__main__"}

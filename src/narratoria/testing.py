@@ -122,16 +122,28 @@ class Redirects:
     status: int = 307
 
 
-Behaviour: TypeAlias = Says | Fails | Hangs | Writes | Floods | Drips | Babbles | Resets | Redirects
+@dataclass(frozen=True, slots=True)
+class Serves:
+    """A JSON document."""
+
+    document: Mapping[str, Any]
+
+
+Behaviour: TypeAlias = Says | Fails | Hangs | Writes | Floods | Drips | Babbles | Resets | Redirects | Serves
+
+
+_ONE_MODEL: Final = Serves({"object": "list", "data": [{"id": "scripted", "object": "model"}]})
 
 
 class ScriptedModel:
-    """An OpenAI-compatible server that answers from a script."""
+    """An OpenAI-compatible server that answers from a script. `models` answers whoever asks for its models."""
 
-    def __init__(self, *script: Behaviour) -> None:
+    def __init__(self, *script: Behaviour, models: Behaviour = _ONE_MODEL) -> None:
         self.script = list(script)
+        self.models = models
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.looks: list[dict[str, str]] = []  # headers of those who asked for its models
         self.sent = 0  # bytes of flood that somebody took
         self.left_alone = asyncio.Event()  # a caller of `Hangs` has gone away
         self._tasks: set[asyncio.Task[None]] = set()
@@ -171,7 +183,8 @@ class ScriptedModel:
         }
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         if head[0].startswith("GET"):
-            await _answer(writer, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+            self.looks.append(headers)
+            await self._behave(self.models, reader, writer)
             return
         self.headers.append(headers)
         self.requests.append(msgspec.json.decode(body))
@@ -220,6 +233,8 @@ class ScriptedModel:
                     f"HTTP/1.1 {status} -\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
                 )
                 await writer.drain()
+            case Serves(document):
+                await _answer(writer, 200, document)
             case Writes(raw, content_type, status):
                 _begin(writer, status, content_type)
                 writer.write(raw)

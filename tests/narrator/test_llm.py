@@ -286,7 +286,11 @@ async def test_every_reply_of_a_turn_is_recorded_with_its_tokens_and_its_cost() 
     first, second = recorder.of(ModelAsked)
     assert (first.model, first.input_tokens, first.output_tokens) == ("scripted", 100, 7)
     assert first.cost == pytest.approx(114e-6)  # by the price we were given
-    assert (second.input_tokens, second.cost, second.estimated) == (120, 0.0021, False)  # the server knows better
+    assert (second.input_tokens, second.cost, second.estimated) == (
+        120,
+        0.0021,
+        False,
+    )  # the server knows better
     assert first.seconds > 0
 
 

@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_models import model
 
-from narratoria.testing import Behaviour, Hangs, Says, ScriptedModel
+from narratoria.testing import Hangs, Says
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 STORY = Path(__file__).resolve().parents[2] / "stories" / "torch"
-
-
-@contextlib.contextmanager
-def model(*script: Behaviour) -> Iterator[str]:
-    """A scripted model server in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    server, ended = ScriptedModel(*script), asyncio.Event()
-    began: threading.Event = threading.Event()
-
-    async def serve() -> None:
-        async with server:
-            began.set()
-            await ended.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    try:
-        assert began.wait(10)
-        yield server.url
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join(10)
-        loop.close()
 
 
 @contextlib.contextmanager
@@ -70,7 +46,10 @@ def game(url: str, home: Path) -> Iterator[str]:
 def test_words_come_as_they_are_written_and_go_when_the_model_falls_silent(
     tmp_path: Path, open_page: Callable[..., Any]
 ) -> None:
-    with model(Hangs('{"narrative": "The tide hums back at')) as url, game(url, tmp_path) as address:
+    with (
+        model(Hangs('{"narrative": "The tide hums back at')) as server,
+        game(server.url, tmp_path) as address,
+    ):
         page = open_page(address)
         box = page.get_by_role("textbox", name="What do you do?")
         box.fill("sing to the sea")
@@ -88,7 +67,10 @@ def test_of_an_answer_that_is_refused_and_mended_only_the_mended_one_stays(
 ) -> None:
     wrong = {"narrative": "You fly.", "calls": [{"tool": "fly", "input": {}}], "order": "together"}
     good = {"narrative": "The tide hums back.", "calls": [], "order": "together"}
-    with model(Says(json.dumps(wrong)), Says(json.dumps(good))) as url, game(url, tmp_path) as address:
+    with (
+        model(Says(json.dumps(wrong)), Says(json.dumps(good))) as server,
+        game(server.url, tmp_path) as address,
+    ):
         page = open_page(address)
         box = page.get_by_role("textbox", name="What do you do?")
         box.fill("sing to the sea")

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "eval": ("narratoria.cli.eval_command", "evaluate_set"),
     "lint": ("narratoria.cli.plans", "lint"),
     "mcp": ("narratoria.cli.mcp", "mcp"),
+    "model": ("narratoria.cli.model", "model"),
     "narrate": ("narratoria.cli.narrate", "narrate"),
     "new": ("narratoria.cli.new", "new"),
     "plan": ("narratoria.cli.plans", "plan"),

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import click
 
 from narratoria import __version__
+from narratoria.agent import chosen_model
 from narratoria.cli import FAILED
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import NarratoriaError
@@ -139,10 +140,16 @@ def _extra(name: str) -> Finding:
 def _model() -> Finding:
     if url := os.environ.get("NARRATORIA_LLM_URL"):
         return Finding("model", "ok", f"NARRATORIA_LLM_URL is {url}")
+    try:
+        chosen = chosen_model.choice()
+    except NarratoriaError as error:
+        return Finding("model", "broken", str(error), "narratoria model use ADDRESS")
+    if chosen is not None:
+        return Finding("model", "ok", f"{chosen.model or 'the only model'} at {chosen.address}")
     if os.environ.get("OPENAI_API_KEY"):
         return Finding("model", "ok", "OPENAI_API_KEY is set")
     says = "no language model is configured; rules and the local narrator work without"
-    return Finding("model", "missing", says, "set NARRATORIA_LLM_URL, see docs/llm.md")
+    return Finding("model", "missing", says, "narratoria model find, or see docs/llm.md")
 
 
 def _browser() -> Finding:

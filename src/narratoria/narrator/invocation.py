@@ -77,8 +77,9 @@ class _LentCallbacks:
         self.spoke = False
 
     def lent(self) -> NarratorRequest:
-        own = {"say": self.say, "unsay": self.unsay, "note": self.note, "spent": self.spent}
-        return dataclasses.replace(self.request, **own)
+        return dataclasses.replace(
+            self.request, say=self.say, unsay=self.unsay, note=self.note, spent=self.spent
+        )
 
     def say(self, text: str) -> None:
         if not self.silent:

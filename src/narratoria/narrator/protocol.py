@@ -74,7 +74,7 @@ class NarratorRequest:
     say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written
     unsay: Callable[[], None] = lambda: None  # what was said in this attempt does not stand
     note: Callable[[str], None] = lambda text: None  # for the trace: what was done to this answer
-    spent: Callable[[ModelAsked], None] = lambda asked: None  # a model was asked, and this is what it took
+    spent: Callable[[ModelAsked], object] = lambda asked: None  # a model was asked, and this is what it took
     # Objections, for one that can plan again.
     check: Callable[[PlanDocument], Sequence[str]] = lambda plan: ()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 
+from narratoria.agent import chosen_model
 from narratoria.errors import NarratorUnavailable, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.lazy_narrator import LazyNarrator
@@ -154,14 +155,15 @@ async def ready(narrator: Narrator, seconds: float) -> None:
             one.exception()  # told when the narrator is asked
 
 
-def granted_time(environment: Mapping[str, str] = os.environ) -> float:
-    """Return the seconds for one generation: five, or more if NARRATORIA_LLM_TIMEOUT gives a model more.
+def granted_time(environment: Mapping[str, str] | None = None) -> float:
+    """Return the seconds for one generation: five, or more if NARRATORIA_LLM_TIMEOUT or a person gives a model more.
 
     A chain keeps a part of the time for the narrators behind the model, hence the quarter on top.
     """
     # 000 §13.6: five seconds.
     try:
-        granted = float(environment.get("NARRATORIA_LLM_TIMEOUT") or 0)
-    except ValueError:
+        found = chosen_model.environment() if environment is None else environment
+        granted = float(found.get("NARRATORIA_LLM_TIMEOUT") or 0)
+    except (ValueError, chosen_model.ChoiceInvalid):
         return GENERATION_TIMEOUT  # the LLM narrator itself says what is wrong with it
     return max(GENERATION_TIMEOUT, granted * 1.25)

@@ -68,6 +68,7 @@ class Game:
         self.skills = story_skills(story, skills)
         self.registry = story_registry(story, self.skills)
         self._sources = GameSources(joined([story.sources, sources]), self.registry)
+        self._own_time = generation_timeout is None
         if generation_timeout is None:
             generation_timeout = granted_time()
         self._cast = None if narrator is not None else (narrators, generation_timeout)
@@ -170,10 +171,15 @@ class Game:
             self.session.notice(Notice(level="warn", message=problem))
 
     def use_narrators(self, names: Sequence[str] | None) -> None:
-        """Let others narrate from the next turn on: those named, or the story's own."""
+        """Let others narrate from the next turn on: those named, or the story's own. They get the time that a person
+        grants a model now.
+        """
+        seconds = granted_time() if self._own_time else self.settings.generation_timeout
+        self.narrator = make_narrator(self.story, names, time_limit=seconds)
         if self._cast is not None:
-            self._cast = names, self._cast[1]
-        self.narrator = make_narrator(self.story, names)
+            self._cast = names, seconds
+        self.settings = replace(self.settings, generation_timeout=seconds)
+        self._recollection = Recollection(self.story, self.narrator, chronicle=self._chronicle)
 
     async def look_at_story(self) -> bool:
         """Read a watched story anew if its files were saved; tell if they were. The open game goes on with it.

@@ -7,7 +7,6 @@ or `keyring:ENTRY`, and is looked up for each call.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,14 +22,13 @@ from narratoria.kinds.process.surroundings import Surroundings
 from narratoria.kinds.redaction import Redaction, secrets_in
 from narratoria.session.private_files import make_file, make_folder
 from narratoria.skills.skill import Skill, SkillInvalid
+from narratoria.store.secret_keeping import SERVICE, system_keyring
 from narratoria.store.store import data_home
 from narratoria.tools import schema as schemas
 
 SCHEMA_FILE: Final = "settings.schema.json"
 MOST: Final = 64 * 1024
 """Bytes of settings; a variable of the environment holds twice that."""
-SERVICE: Final = "narratoria"
-"""The name under which the keyring keeps our entries."""
 NEEDS_SETTINGS: Final = "SETTINGS_MISSING"
 
 
@@ -179,12 +177,10 @@ def looked_up(reference: str, key: str) -> str:
 
 
 def _keyring(key: str) -> Any:
-    try:
-        return importlib.import_module("keyring")
-    except ImportError:
-        raise SettingsInvalid(
-            f"{key}: the keyring needs a package; install it with: pip install keyring"
-        ) from None
+    ring = system_keyring()
+    if ring is None:
+        raise SettingsInvalid(f"{key}: the keyring needs a package; install it with: pip install keyring")
+    return ring
 
 
 def _is_secret(one: Any) -> bool:

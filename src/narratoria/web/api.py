@@ -19,6 +19,7 @@ from narratoria.web.asset_responses import asset_response
 from narratoria.web.feed import Feed, Viewer
 from narratoria.web.games import Games, NotFound
 from narratoria.web.json_responses import json_response
+from narratoria.web.model_api import MODEL_OPERATIONS, ModelApi
 from narratoria.web.openapi import BINARY, STREAM, Operation
 from narratoria.web.request_reading import (
     BadRequest,
@@ -35,11 +36,11 @@ from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn, SignIns
 from narratoria.web.stream_limit import MAX_STREAMS, Windows
 
 
-class Api:
+class Api(ModelApi):
     """The operations, over the games of this server."""
 
     def __init__(self, games: Games, sign_ins: SignIns, cookie: str, streams: int = MAX_STREAMS) -> None:
-        self.games = games
+        super().__init__(games)
         self._sign_ins = sign_ins
         self._cookie = cookie
         self._windows = Windows(streams)
@@ -398,6 +399,7 @@ OPERATIONS: Final = (
         "The session as one file: to import again, or, by `format`, to read (markdown, html, epub)",
         answer=BINARY, query={"format": "string"},
     ),
+    *MODEL_OPERATIONS,
     Operation("POST", "/import", "import_session", "Take such a file in", BINARY, documents.Made, 201),
     Operation("GET", "/assets/{hash}", "asset", "A file a tool has made", answer=BINARY),
     Operation(

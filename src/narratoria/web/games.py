@@ -394,6 +394,11 @@ class Games:
 
     # --- settings ------------------------------------------------------------------------------------------
 
+    def use_chosen_model(self) -> None:
+        """Let every open game use the model a person has just chosen, from its next turn on."""
+        for opened in self._open_games.values():
+            self._tasks.start(opened.recast())
+
     async def settings(self, session_id: str) -> Settings:
         return (await self.open(session_id)).settings()
 

@@ -85,6 +85,16 @@ class OpenGame:
             kept = {"narrator": self.narrator, "disabled": sorted(self.disabled)}
             self.session.commit("", [MemoryChange("long-term", "write", SETTINGS_KEY, kept)])
 
+    async def recast(self) -> None:
+        """Cast the narrators anew, between two turns: a person has chosen another model, or none."""
+        async with self.session.turn_lock:
+            for name in (self.narrator, OWN_CHAIN):
+                try:
+                    self._use_narrator(name)
+                    return
+                except NarratoriaError as error:
+                    logger.warning("session %s: %s", self.session.id, error)
+
     def restore(self) -> None:
         """Restore the settings of the last time it was played."""
         kept: Any = self.session.memory.read("long-term", SETTINGS_KEY)

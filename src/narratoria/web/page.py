@@ -27,6 +27,7 @@ STYLES: Final = (
     "story",
     "views",
     "calls",
+    "model",
     "short",
     "panel",
     "search",

@@ -20,6 +20,9 @@ CHARACTERS_PER_TOKEN: Final = 4  # where a server does not count: close for Engl
 class ModelFailed(NarratoriaError):
     """A model gave no usable reply. It costs the attempt that asked, nothing more."""
 
+    status: int | None = None
+    """The HTTP status of the answer, where there was one."""
+
 
 class ModelUnreachable(ModelFailed):
     """The address does not answer, or the connection broke."""

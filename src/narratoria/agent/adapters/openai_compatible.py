@@ -40,7 +40,7 @@ from narratoria.agent.adapters.adapter import (
 from narratoria.agent.adapters.body_limit import bound
 from narratoria.agent.adapters.function_names import function_name
 from narratoria.agent.adapters.key_masking import Discreet
-from narratoria.agent.adapters.settings import address_in, number_in, price_in
+from narratoria.agent.adapters.settings import address_in, is_loopback, number_in, price_in
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 
@@ -98,6 +98,8 @@ class OpenAIAdapter:
                 default_headers={"Accept-Encoding": "identity"},
                 http_client=openai.DefaultAsyncHttpxClient(
                     event_hooks={"response": [bound(max_reply_bytes)]},
+                    trust_env=base_url is None
+                    or not is_loopback(base_url),  # a proxy does not reach this computer
                     follow_redirects=False,  # a player's words go to the address that was set, and nowhere else
                     # No connection outlives its reply: an adapter may be used from one event loop after another.
                     limits=httpx2.Limits(max_keepalive_connections=0),
@@ -170,7 +172,9 @@ class OpenAIAdapter:
             limit = "in time" if request.timeout is None else f"within {request.timeout:g} s"
             raise ModelTimedOut(f"{self.address}: no complete reply {limit}") from None
         except openai.APIStatusError as error:
-            raise self._refusal(error, request) from None
+            refusal = self._refusal(error, request)
+            refusal.status = error.status_code
+            raise refusal from None
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, ModelFailed):
                 raise error.__cause__ from None
@@ -269,7 +273,7 @@ class OpenAIAdapter:
             return names[0]
         raise ModelFailed(
             f"{self.address} serves {len(names)} models ({_clip(', '.join(names))}); "
-            f"choose one with NARRATORIA_LLM_MODEL"
+            f"choose one of them, in Settings or with NARRATORIA_LLM_MODEL"
         )
 
     def _refusal(self, error: openai.APIStatusError, request: ModelRequest) -> ModelFailed:
@@ -321,7 +325,7 @@ class _Reply:
             given, written = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
             # OpenRouter and others tell what a reply cost, in dollars.
             self.cost = _amount(getattr(chunk.usage, "cost", None), _MOST_DOLLARS)
-            self.usage = ModelUsage(int(_amount(given, _MOST_TOKENS)), int(_amount(written, _MOST_TOKENS)))
+            self.usage = ModelUsage(_count(given), _count(written))
         for choice in chunk.choices or ():
             if choice.index not in (0, None) or choice.delta is None:
                 continue
@@ -358,6 +362,12 @@ def _estimate(request: ModelRequest, text: str, calls: tuple[ModelCall, ...]) ->
     asked = sum(estimated_tokens(str(message.get("content") or "")) for message in request.messages)
     written = estimated_tokens(text + "".join(call.arguments for call in calls))
     return ModelUsage(asked, written, counted=False)
+
+
+def _count(tokens: Any) -> int:
+    if not isinstance(tokens, int | float | None):
+        raise TypeError(f"{type(tokens).__name__} in the place of a number of tokens")
+    return int(_amount(tokens, _MOST_TOKENS))
 
 
 def _amount(value: Any, most: float) -> float:

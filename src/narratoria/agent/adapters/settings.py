@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -35,6 +36,15 @@ def address_in(env: Mapping[str, str], name: str) -> str | None:
         shown = repr(text) if "@" not in text else "…"  # what stands before an @ may be a password
         raise NarratoriaError(f"{name}={shown}: expected an address such as http://localhost:11434/v1")
     return text
+
+
+def is_loopback(address: str) -> bool:
+    """Tell if an address is of this computer."""
+    try:
+        host = urlsplit(address).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def price_in(env: Mapping[str, str], name: str) -> Price:

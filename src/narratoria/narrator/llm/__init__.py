@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from narratoria.agent import chosen_model
 from narratoria.extras import absent, needed
 from narratoria.narrator.withheld_tools import Withheld
 
@@ -13,19 +14,14 @@ if TYPE_CHECKING:
     from narratoria.play.casting import Cast
     from narratoria.play.story import Story
 
-_MODEL_SERVER: Final = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
-
 
 def missing(story: Story, environment: Mapping[str, str]) -> str:
-    if absent("llm"):
-        return needed("llm")
-    if not any(environment.get(variable) for variable in _MODEL_SERVER):
-        return "no language model is configured: set NARRATORIA_LLM_URL or OPENAI_API_KEY, and start again"
-    return ""
+    return needed("llm") if absent("llm") else chosen_model.missing(environment)
 
 
 def make(cast: Cast) -> LLMNarrator:
     from narratoria.narrator.llm.llm_narrator import LLMNarrator
 
     withheld = Withheld.by(cast.story, beside_rules=cast.reads_rules)
-    return LLMNarrator.from_environment(withheld=withheld)
+    found, adapter = chosen_model.environment(), chosen_model.adapter()
+    return LLMNarrator.from_environment(found, adapter=adapter, withheld=withheld)

@@ -81,11 +81,13 @@ class LLMNarrator:
         cls,
         environment: Mapping[str, str] | None = None,
         *,
+        adapter: model.Adapter | None = None,
         prompting: Prompting | None = None,
         withheld: Withheld = Withheld(),  # noqa: B008 (frozen)
     ) -> LLMNarrator:
         """NARRATORIA_LLM_URL, _MODEL, _KEY or OPENAI_*; bounds by NARRATORIA_LLM_TIMEOUT, _MAX_TOKENS, _MAX_COST."""
-        from narratoria.agent.adapters.openai_compatible import OpenAIAdapter  # needs the extra `llm`
+        if adapter is None:
+            from narratoria.agent.adapters.openai_compatible import OpenAIAdapter  # needs the extra `llm`
 
         env = os.environ if environment is None else environment
         tokens = number_in(env, "NARRATORIA_LLM_MAX_TOKENS", above_zero=True)
@@ -97,7 +99,7 @@ class LLMNarrator:
                 "such as 0.15/0.60"
             )
         return cls(
-            OpenAIAdapter.from_environment(env),
+            adapter or OpenAIAdapter.from_environment(env),
             prompting=prompting,
             budget=None if tokens is None and cost is None else budget,
             time_limit=number_in(env, "NARRATORIA_LLM_TIMEOUT", above_zero=True) or GENERATION_TIMEOUT,

@@ -60,5 +60,11 @@ export const api = {
   panel: (id) => call("GET", `${at(id)}/panel`),
   tools: (id) => call("GET", `${at(id)}/tools`),
   settings: (id) => call("GET", `${at(id)}/settings`),
+  model: () => call("GET", "/model"),
+  saveModel: (model) => call("PUT", "/model", model),
+  forgetModel: () => call("DELETE", "/model"),
+  findModels: () => call("POST", "/model/find", {}),
+  listModels: (server) => call("POST", "/model/list", server),
+  testModel: (server) => call("POST", "/model/test", server),
   saveSettings: (id, settings) => call("PUT", `${at(id)}/settings`, settings),
 };

@@ -2,6 +2,7 @@
 import { api } from "./api.js";
 import { coded, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
+import { modelSection } from "./modelsettings.js";
 import { applyLoudness } from "./player.js";
 import { prefs, setPrefs, SIZES } from "./prefs.js";
 import { canRead, stopReading } from "./aloud.js";
@@ -34,12 +35,17 @@ export function openSettings(game) {
   const note = new Note();
   const story = h("div", { class: "settings-story" });
   const dialog = h("dialog", { class: "dialog settings", "aria-labelledby": "settings-title" },
-    h("header", {}, h("h2", { id: "settings-title", text: "Settings" }), close, note.node), reading(), sound(), story, thisBrowser(note));
+    h("header", {}, h("h2", { id: "settings-title", text: "Settings" }), close, note.node), reading(), sound(), modelSection(() => modelChanged(game, story, note)), story, thisBrowser(note));
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
+  if (game) showSessionSettings(game, story, note);
+}
+
+function modelChanged(game, story, note) {
+  note.say(game ? "Saved. Who tells this story is chosen below." : "Saved.");
   if (game) showSessionSettings(game, story, note);
 }
 

@@ -1,0 +1,256 @@
+/** The language model, in the settings: where its server is, its key, its name, and a test. */
+import { api } from "./api.js";
+import { coded, duration, h, setText } from "./dom.js";
+import { icon } from "./icons.js";
+
+/**
+ * @typedef {{name: string, title: string, address: string}} Preset
+ * @typedef {{address: string, model: string, preset: string, key: string, timeout: number, inputPrice: number, outputPrice: number,
+ *   environment: string, missing: string, problem: string, presets: Preset[]}} ModelView
+ * @typedef {{preset: string, title: string, address: string, models: string[], wantsKey: boolean}} FoundServer
+ */
+
+const LONGEST_NAME = 200;
+const LONGEST_KEY = 2000;
+/** The choice in the list of models that stands for a name it does not have. */
+const ANOTHER = "\n";
+const PLACES = { keyring: "Kept in the system’s keyring.", file: "Kept in a file that only you can open." };
+const KEY_NOTE = "Most servers on your own computer want none.";
+
+/** @param {() => void} changed the model is another one now, or none */
+export function modelSection(changed) {
+  const place = h("div", {}, h("p", { class: "quiet", text: "Reading…" }));
+  show(place, changed);
+  return h("section", { class: "model" }, h("h3", { text: "Language model" }), place);
+}
+
+async function show(place, changed) {
+  try {
+    const view = await api.model();
+    const again = async () => {
+      await show(place, changed);
+      place.querySelector("summary")?.focus();
+      changed();
+    };
+    place.replaceChildren(...new ModelForm(view, again).nodes);
+  } catch (error) {
+    place.replaceChildren(h("p", { class: "quiet" }, ...coded(error.message)));
+  }
+}
+
+class ModelForm {
+  /** @param {ModelView} view @param {() => Promise<void>} saved */
+  constructor(view, saved) {
+    this.view = view;
+    this.saved = saved;
+    this.found = h("div", { class: "model-found", role: "group", "aria-label": "Found on this computer", hidden: true });
+    this.details = h("details", { class: "model-form" }, h("summary", {}, h("span", { text: view.address ? "Change" : "Set up a model" })));
+    this.nodes = [h("p", { class: "quiet", text: summary(view) }), ...remarks(view)];
+    if (view.missing) return;
+    this.#fields();
+    this.nodes.push(this.found, this.details);
+    this.details.addEventListener("toggle", () => this.details.open && !this.listed && this.#list());
+    this.#find();
+  }
+
+  #fields() {
+    const { view } = this;
+    const options = [...view.presets.map(({ name, title }) => h("option", { value: name, text: title, selected: name === view.preset }))];
+    if (!view.preset) options.unshift(h("option", { value: "", text: "Another", selected: true }));
+    this.preset = h("select", { id: "model-preset" }, ...options);
+    this.address = h("input", { class: "field", id: "model-address", type: "url", value: view.address, maxlength: 500, autocomplete: "off", spellcheck: "false", placeholder: "http://127.0.0.1:11434/v1" });
+    this.key = h("input", { class: "field", id: "model-key", type: "password", maxlength: LONGEST_KEY, autocomplete: "off", spellcheck: "false", "aria-describedby": "model-key-note", placeholder: view.key ? "••••••••" : "" });
+    this.keyNote = h("p", { class: "quiet", id: "model-key-note", text: view.key ? `${PLACES[view.key]} It is not shown again.` : KEY_NOTE });
+    this.names = h("select", { id: "model-name", "aria-describedby": "model-name-note" });
+    this.name = h("input", { class: "field", id: "model-other-name", "aria-label": "Name of the model", maxlength: LONGEST_NAME, value: view.model, autocomplete: "off", spellcheck: "false", hidden: true });
+    this.nameNote = h("p", { class: "quiet", id: "model-name-note", role: "status" });
+    this.timeout = number("model-timeout", view.timeout, 1, 600);
+    this.inputPrice = number("model-input-price", view.inputPrice || "", 0, 10000);
+    this.outputPrice = number("model-output-price", view.outputPrice || "", 0, 10000);
+    this.result = h("p", { class: "model-result", role: "status" });
+    this.test = h("button", { class: "button tonal", type: "button", text: "Test", on: { click: () => this.#test() } });
+    this.save = h("button", { class: "button filled", type: "submit", text: "Save" });
+    const forget = h("button", { class: "button text", type: "button", text: "Forget this model", on: { click: () => this.#forget() } });
+    const form = h("form", { novalidate: true },
+      field("Server", this.preset), field("Address", this.address), field("Key", this.key, this.keyNote),
+      field("Model", this.names, this.nameNote, this.name),
+      h("details", { class: "model-more" }, h("summary", {}, h("span", { text: "Time and price" })),
+        field("Seconds to wait for an answer", this.timeout),
+        field("Dollars for a million tokens read", this.inputPrice), field("Dollars for a million tokens written", this.outputPrice),
+        h("p", { class: "quiet", text: "With prices, the menu of a turn says what it cost." })),
+      this.result, h("div", { class: "model-actions" }, view.address ? forget : "", this.test, this.save));
+    this.#offer([]);
+    this.preset.addEventListener("change", () => {
+      this.address.value = view.presets.find(({ name }) => name === this.preset.value)?.address ?? this.address.value;
+      this.#moved();
+    });
+    this.address.addEventListener("change", () => {
+      this.preset.value = view.presets.find(({ address }) => address === this.address.value.trim())?.name ?? this.preset.value;
+      this.#moved();
+    });
+    this.key.addEventListener("change", () => this.#list());
+    this.names.addEventListener("change", () => this.#showName(true));
+    form.addEventListener("submit", (event) => { event.preventDefault(); this.#save(); });
+    this.details.append(form);
+  }
+
+  #moved() {
+    this.#showKey();
+    this.#list();
+  }
+
+  /** A key that is kept is for its own server alone. */
+  #showKey() {
+    const same = sameServer(this.view.address, this.address.value);
+    this.key.placeholder = this.view.key && same ? "••••••••" : "";
+    setText(this.keyNote, this.view.key ? (same ? `${PLACES[this.view.key]} It is not shown again.` : "The key that is kept is for another server, and goes when you save.") : KEY_NOTE);
+  }
+
+  /** Servers on this computer, looked for whenever the settings are opened. */
+  async #find() {
+    /** @type {FoundServer[]} */
+    const servers = await api.findModels().catch(() => []);
+    const others = servers.filter(({ address }) => !sameServer(address, this.view.address));
+    this.found.hidden = !others.length;
+    this.found.replaceChildren(...others.map((server) => {
+      const has = server.wantsKey ? "it wants a key" : server.models.length === 1 ? server.models[0] : `${server.models.length || "no"} models`;
+      const use = h("button", { class: "button tonal", text: "Use it", "aria-label": `Use ${server.title}`, on: { click: () => this.#use(server) } });
+      return h("div", { class: "setting" }, h("div", {}, h("strong", { text: `${server.title} runs on this computer` }), h("p", { class: "quiet", dir: "auto", text: has })), use);
+    }));
+  }
+
+  #use(server) {
+    this.preset.value = server.preset;
+    this.address.value = server.address;
+    this.listed = true;
+    this.found.hidden = true;
+    this.details.open = true;
+    this.#showKey();
+    this.#offer(server.models, server.wantsKey ? "" : counted(server.models.length, 0));
+    (server.wantsKey ? this.key : this.names.hidden ? this.name : this.names).focus();
+  }
+
+  async #list() {
+    this.listed = true;
+    this.#say("");
+    if (!this.address.value.trim()) return this.#offer([]);
+    const asked = (this.asking = {});
+    setText(this.nameNote, "Asking the server for its models…");
+    this.names.setAttribute("aria-busy", "true");
+    try {
+      const { models, leftOut, says, advice } = await api.listModels(this.#server());
+      if (this.asking !== asked) return; // another address was entered meanwhile
+      this.#offer(models, models.length ? counted(models.length, leftOut) : [says || "The server lists no model.", advice].filter(Boolean).join(" "));
+    } catch (error) {
+      if (this.asking === asked) this.#offer([], error.message);
+    } finally {
+      if (this.asking === asked) this.names.removeAttribute("aria-busy");
+    }
+  }
+
+  /** @param {string[]} models */
+  #offer(models, note = "") {
+    const wanted = this.#model() || this.view.model;
+    const stays = wanted && (this.touched || models.includes(wanted) || sameServer(this.view.address, this.address.value));
+    const chosen = models.includes(wanted) ? wanted : stays || !models.length ? ANOTHER : models[0];
+    this.names.replaceChildren(...models.map((name) => h("option", { value: name, text: name })), h("option", { value: ANOTHER, text: "Another name…" }));
+    this.names.value = chosen;
+    this.names.hidden = !models.length;
+    if (chosen === ANOTHER) this.name.value = wanted;
+    setText(this.nameNote, note);
+    this.#showName(false);
+  }
+
+  #showName(chosen) {
+    this.touched ||= chosen;
+    const other = this.names.value === ANOTHER;
+    this.name.hidden = !other;
+    if (other && chosen) this.name.focus();
+  }
+
+  #model() {
+    return this.names.value === ANOTHER || !this.names.value ? this.name.value.trim() : this.names.value;
+  }
+
+  #server() {
+    const key = this.key.value.trim();
+    const server = { address: this.address.value.trim(), model: this.#model(), preset: this.preset.value };
+    return { ...server, ...(key ? { key } : {}), timeout: Number(this.timeout.value) || this.view.timeout };
+  }
+
+  #say(text, kind = "") {
+    this.result.className = `model-result ${kind}`;
+    this.result.replaceChildren(...(text ? [kind ? icon(kind === "good" ? "check" : "error") : "", h("span", { dir: "auto", text })] : []));
+  }
+
+  async #busy(button, text, work) {
+    this.#say(text);
+    for (const one of [this.test, this.save]) one.disabled = true;
+    try {
+      await work();
+    } catch (error) {
+      this.#say([error.message, ...(error.suggestions ?? [])].join(" "), "wrong");
+    } finally {
+      for (const one of [this.test, this.save]) one.disabled = false;
+      if (button.isConnected && document.activeElement === document.body) button.focus();
+    }
+  }
+
+  #test() {
+    return this.#busy(this.test, "Asking for a sentence…", async () => {
+      const { ok, seconds, words, says, advice } = await api.testModel(this.#server());
+      if (!ok) this.#say([says, advice].filter(Boolean).join(" "), "wrong");
+      else this.#say(words ? `It answered in ${duration(seconds)}: “${words}”` : `It answered in ${duration(seconds)}, without words: it may think before it speaks.`, "good");
+    });
+  }
+
+  #save() {
+    return this.#busy(this.save, "Saving…", async () => {
+      await api.saveModel({ ...this.#server(), inputPrice: Number(this.inputPrice.value) || 0, outputPrice: Number(this.outputPrice.value) || 0 });
+      await this.saved();
+    });
+  }
+
+  #forget() {
+    return this.#busy(this.save, "Forgetting…", async () => {
+      await api.forgetModel();
+      await this.saved();
+    });
+  }
+}
+
+function summary({ address, model }) {
+  if (!address) return "None yet. With one, a story can be told as it goes, in any words. A story’s own rules work without.";
+  return `${model || "The server’s only model"}, at ${address}`;
+}
+
+/** @param {ModelView} view */
+function remarks({ environment, missing, problem }) {
+  const lines = [
+    missing && `A language model ${missing}`,
+    problem,
+    environment && `\`${environment}\` was set where Narratoria was started. It is used in place of what is chosen here.`,
+  ];
+  return lines.filter(Boolean).map((line) => h("p", { class: "quiet model-remark" }, ...coded(line)));
+}
+
+function field(label, control, note = null, more = null) {
+  return h("div", { class: "setting" }, h("div", {}, h("label", { for: control.id, text: label }), note ?? ""), control, more ?? "");
+}
+
+function number(id, value, min, max) {
+  return h("input", { class: "field", id, type: "number", value: String(value), min, max, step: "any", inputmode: "decimal", autocomplete: "off" });
+}
+
+function counted(number, leftOut) {
+  const models = number === 1 ? "1 model" : `${number.toLocaleString("en")} models`;
+  return leftOut ? `${models}. Left out: ${leftOut.toLocaleString("en")}.` : models;
+}
+
+function sameServer(one, other) {
+  try {
+    return new URL(one).origin === new URL(other).origin;
+  } catch {
+    return false;
+  }
+}
