@@ -124,7 +124,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "who may come in": "sign_ins access connections listening browser_launch",
         "open games": "feed library open_game search call_views game_moves games",
         "typefaces": "fonts font_cutting",
-        "the API and the page": "request_reading open_questions json_responses openapi page static_files "
+        "the API and the page": "request_reading open_questions json_responses openapi page offline static_files "
         "session_files model_api api",
         "the server": "app server",
     },

@@ -221,7 +221,8 @@ class Visitor:
 
     @classmethod
     def new(cls, chromium: Any, **options: Any) -> Visitor:
-        context = chromium.new_context(**({"viewport": WINDOW} | options))
+        # one server stands at many ports here, and a worker outlives it
+        context = chromium.new_context(**({"viewport": WINDOW, "service_workers": "block"} | options))
         context.set_default_timeout(PATIENCE_MS)
         context.new_page()
         return cls(context)

@@ -164,7 +164,11 @@ def test_no_other_script_of_the_page_can_make_elements_of_text(
     page = open_page(server.at(f"/play/{server.new_session()}"))
     expect(narration(page).locator("strong")).to_have_text("bare")
     tried = "() => {{ try {{ {}; return ''; }} catch (error) {{ return error.name; }} }}"
-    for trick in ("document.body.innerHTML += '<i>x</i>'", "trustedTypes.createPolicy('narration', {})"):
+    for trick in (
+        "document.body.innerHTML += '<i>x</i>'",
+        "trustedTypes.createPolicy('narration', {})",
+        "trustedTypes.createPolicy('other', {})",
+    ):
         assert page.evaluate(tried.format(trick)) == "TypeError"
 
 

@@ -23,14 +23,16 @@ from narratoria.web.sign_ins import THIRTY_DAYS, SignIn, SignIns
 
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:@/\\\[\]]+)(?::[0-9]{1,5})?")
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-OPEN_PATHS: Final = ("/static/",)
+OPEN_PATHS: Final = ("/static/", "/service-worker.js")
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGN_IN: Final = "narratoria.sign_in"  # in the scope of a request that was let in
 
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; font-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types narration"  # only `prose.js` turns a string into elements
+    "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; "
+    # only `prose.js` turns a string into elements, only `worker.js` into a worker
+    "require-trusted-types-for 'script'; trusted-types narration worker"
 )
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",

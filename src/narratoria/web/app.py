@@ -73,6 +73,7 @@ def create_app(
             *routes,
             *pages,
             Route("/static/{path:path}", files.file),
+            Route("/service-worker.js", files.worker),
             Route("/openapi.json", api.describe),
             Route("/api", api.reference),
         ],

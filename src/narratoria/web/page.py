@@ -64,11 +64,11 @@ class Page:
             ("<!--styles-->", "style", styles),
             ("<!--script-->", "script", packed.first),
         ):
-            page = page.replace(mark, _element(tag, content))
+            page = page.replace(mark, inline(tag, content))
         head, body = (part.encode() for part in page.split("<!--story-->"))
         policy = PAGE_POLICY.replace(
-            "script-src 'self'", f"script-src 'self' {_hash(early)} {_hash(packed.first)}"
-        ).replace("style-src 'self'", f"style-src 'self' {_hash(styles)}")
+            "script-src 'self'", f"script-src 'self' {hash_of(early)} {hash_of(packed.first)}"
+        ).replace("style-src 'self'", f"style-src 'self' {hash_of(styles)}")
         return cls(head, body, _deflate(head), _deflate(body), packed.later, policy)
 
     def response(self, request: Request, story: Story) -> Response:
@@ -109,12 +109,13 @@ def _data(story: bytes | None) -> bytes:
     return b'<script type="application/json" id="story-so-far">' + escaped + b"</script>"
 
 
-def _element(tag: str, content: str) -> str:
+def inline(tag: str, content: str) -> str:
+    """Return a script or style as an element of a document."""
     if f"</{tag}" in content:
         raise ValueError(f"the page's {tag} holds its own end tag; write it in two parts")
     return f"<{tag}>{content}</{tag}>"
 
 
-def _hash(content: str) -> str:
+def hash_of(content: str) -> str:
     """Return the hash of a script or style for the Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

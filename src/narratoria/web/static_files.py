@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from narratoria.web.offline import Offline
 from narratoria.web.packing import LATER
 from narratoria.web.page import Page
 
@@ -21,6 +22,7 @@ TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
+    ".webmanifest": "application/manifest+json",
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
 }
@@ -37,6 +39,7 @@ class StaticFile:
     media_type: str
     etag: str
     caching: str = "no-cache"
+    policy: str = ""  # its own Content-Security-Policy, if it has one
 
     @classmethod
     def of(cls, name: str, plain: bytes) -> StaticFile:
@@ -48,6 +51,8 @@ class StaticFile:
 
     def response(self, request: Request) -> Response:
         headers = {"ETag": self.etag, "Cache-Control": self.caching, "Vary": "Accept-Encoding"}
+        if self.policy:
+            headers["Content-Security-Policy"] = self.policy
         if request.headers.get("if-none-match") == self.etag:
             return Response(status_code=304, headers=headers)
         if self.packed and "gzip" in request.headers.get("accept-encoding", ""):
@@ -66,6 +71,10 @@ class StaticFiles:
         self.page = Page.of(self._found, fonts)
         self._found[LATER] = self.page.later.encode()
         self._files = {name: StaticFile.of(name, content) for name, content in self._found.items()}
+        offline = Offline.of(self._found)
+        page = StaticFile.of("offline.html", offline.page)
+        self._files["offline.html"] = replace(page, policy=offline.policy)
+        self._worker = StaticFile.of("worker.js", offline.worker)
         self._compose(fonts or {})
 
     def use_fonts(self, fonts: Mapping[str, bytes]) -> None:
@@ -82,6 +91,10 @@ class StaticFiles:
         response = self._library.response(request)
         response.headers["Content-Security-Policy"] = self.page.policy
         return response
+
+    async def worker(self, request: Request) -> Response:
+        """Return the service worker. It stands at the root, since it is for every page."""
+        return self._worker.response(request)
 
     async def file(self, request: Request) -> Response:
         found = self._files.get(request.path_params["path"])

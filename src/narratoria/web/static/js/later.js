@@ -7,5 +7,6 @@ import { StorySearch } from "./search.js";
 import { openSettings } from "./settings.js";
 import { StateView } from "./stateview.js";
 import { ToolsView } from "./tools.js";
+import { registerWorker } from "./worker.js";
 
-export { Ambience, AssetsView, LibraryView, openSettings, StateView, StorySearch, ToolsView, WorldPanel };
+export { Ambience, AssetsView, LibraryView, openSettings, registerWorker, StateView, StorySearch, ToolsView, WorldPanel };

@@ -15,11 +15,12 @@ if (session) {
 } else openLibrary();
 
 async function openLibrary() {
-  const { LibraryView, openSettings } = await import("./later.js");
+  const { LibraryView, openSettings, registerWorker } = await import("./later.js");
   const library = new LibraryView();
   const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => openSettings(null) } }, icon("sliders"));
   root.classList.add("no-rail");
   root.replaceChildren(h("div", { class: "stage" }, h("header", { class: "bar" }, h("span", { class: "bar-title" }), settings), h("main", { id: "main" }, library.node)));
   library.load();
+  registerWorker();
   if (location.pathname === "/settings") openSettings(null);
 }

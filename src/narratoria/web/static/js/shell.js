@@ -72,6 +72,7 @@ export class Shell {
   async #addPanel(before) {
     try {
       const parts = await later();
+      parts.registerWorker();
       new parts.Ambience(this.game);
       const view = await api.panel(this.game.id);
       if (!view.parts.length || this.gone) return;
