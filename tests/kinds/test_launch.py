@@ -35,6 +35,22 @@ def test_without_a_run_bit_the_shebang_decides(tmp_path: Path) -> None:
     assert command_for(script) == ["/bin/bash", "-e -u", str(script)]  # one argument, as the kernel does it
 
 
+def test_a_python_script_without_packages_runs_in_our_own_python(tmp_path: Path) -> None:
+    """The `python3` on the PATH may be a script that looks for the real one, at each call."""
+    for flags in ("-S", "-I -S", "-BS -u"):
+        script = make(tmp_path / "tool", f"#!/usr/bin/env -S python3 {flags}\n", 0o755)
+        assert command_for(script) == [sys.executable, *flags.split(), str(script)]
+    for line in (
+        "env python3",
+        "env -S python3",
+        "env -S python3 -I",
+        "env -S A=1 python3 -S",
+        "env -S python3 -S -X dev",
+    ):
+        script = make(tmp_path / "tool", f"#!/usr/bin/{line}\n", 0o755)
+        assert command_for(script) == [str(script)], line
+
+
 def test_without_run_bit_and_shebang_the_suffix_decides(tmp_path: Path) -> None:
     assert command_for(make(tmp_path / "a.py", "print()")) == [sys.executable, str(tmp_path / "a.py")]
     assert command_for(make(tmp_path / "a.sh", "true"))[0].endswith("/bash")

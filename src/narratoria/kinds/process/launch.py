@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -28,6 +29,7 @@ INTERPRETERS: Final = {
     ".rb": ("ruby",),
     ".pl": ("perl",),
 }
+_PYTHON_OF_ENV: Final = re.compile(r"-S\s+python3((?:\s+-[bBdEIOPqsSuv]+)*)")  # flags that take no value
 _HEAD_BYTES: Final = 256
 _NATIVE: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 
@@ -148,12 +150,26 @@ def _by_shebang(path: Path, head: bytes, *, runnable: bool) -> list[str]:
     # The kernel splits once: the interpreter, and everything after it as one argument.
     interpreter, _, argument = os.fsdecode(line).strip().partition(" ")
     words = [interpreter, *([argument.strip()] if argument.strip() else [])]
+    own = _own_python(words)
+    if own:
+        return [*own, str(path)]
     problem = _missing_interpreter(words)
     if problem is None:
         return [str(path)] if runnable else [*words, str(path)]
     if path.suffix.lower() in INTERPRETERS:
         return _by_suffix(path)
     raise NotExecutable(f"{path}: its shebang names {problem}; install it, or change the first line")
+
+
+def _own_python(words: Sequence[str]) -> list[str]:
+    """Return our own Python for `#!/usr/bin/env -S python3 -S`, which asks for the standard library alone.
+
+    Ours has that too. The `python3` on the PATH may be a version manager's script, which takes 0.4 s to find the real
+    one: longer than most tools run.
+    """
+    asked = _PYTHON_OF_ENV.fullmatch(words[1]) if words[0].endswith("/env") and len(words) == 2 else None
+    flags = asked[1].split() if asked else []
+    return [sys.executable, *flags] if any("S" in flag for flag in flags) else []
 
 
 def _missing_interpreter(words: Sequence[str]) -> str | None:
