@@ -1,8 +1,8 @@
 """Writes the pages of the documentation site into build/site-src: docs/, the README, and a reference from the code.
 
 `python scripts/make_site.py [FOLDER]`; `make docs` then builds the site with zensical, where a broken link is an error.
-The reference of Python has every name that the documentation tells a reader to import, all of `narratoria`, and all of
-the modules for authors of tools and servers.
+The reference of Python has every name that a module lists in its `__all__`, and every name that the documentation tells
+a reader to import.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import Any
 import click
 import msgspec
 
-from narratoria import _PUBLIC, spelling
+import narratoria
+from narratoria import spelling
 from narratoria.cli import cli
 from narratoria.run.graph import svg
 from narratoria.run.plan import PlanDocument, PlannedCall
@@ -31,7 +32,6 @@ from draw_rooms import ROOMS, ROOT, edges, reduced
 
 REPOSITORY = "https://github.com/narratoria/narratoria/blob/main/"
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-WHOLE = ("narratoria.sdk", "narratoria.mcp_server", "narratoria.tools.retry")  # every name of their `__all__`
 NAMED = {  # names that pages tell of in words
     "narratoria.telemetry": {"capture_content"},
     "narratoria.mcp_server.stdio_server": {"serve_stdio"},
@@ -85,25 +85,37 @@ def picture() -> str:
 # --- Python -------------------------------------------------------------------------------------------------------
 
 
+def listing_modules() -> Iterator[str]:
+    """The modules that list their public names."""
+    source = ROOT / "src"
+    for path in sorted((source / "narratoria").rglob("*.py")):
+        if re.search(r"^__all__\b", path.read_text(encoding="utf-8"), re.MULTILINE):
+            yield ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+
+
 def public_names() -> dict[str, list[str]]:
-    """Module → names: those of `narratoria`, those that README and docs import or name, and those of whole modules."""
-    found: dict[str, set[str]] = {
-        "narratoria": {name for names in _PUBLIC.values() for name in names.split()}
-    }
+    """Module → names: those that modules list, and those that README and docs import or name. A name of `narratoria`
+    itself stands only there.
+    """
+    found = {module: set(importlib.import_module(module).__all__) for module in listing_modules()}
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for code in CODE.findall(path.read_text(encoding="utf-8")):
             for node in ast.walk(ast.parse(code)):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("narratoria"):
                     found.setdefault(str(node.module), set()).update(alias.name for alias in node.names)
-    for module in WHOLE:
-        found.setdefault(module, set()).update(importlib.import_module(module).__all__)
     for module, names in NAMED.items():
         found.setdefault(module, set()).update(names)
-    top = found["narratoria"]
     return {
-        module: sorted(names if module == "narratoria" else names - top)
+        module: sorted(name for name in names if module == "narratoria" or not at_top(module, name))
         for module, names in sorted(found.items())
     }
+
+
+def at_top(module: str, name: str) -> bool:
+    """Tell if a name of a module is one of `narratoria` too."""
+    return name in narratoria.__all__ and getattr(narratoria, name) is getattr(
+        importlib.import_module(module), name
+    )
 
 
 def python_page() -> str:
@@ -114,16 +126,16 @@ def python_page() -> str:
         if names:
             parts.append(f"## `{module}`\n")
             loaded = importlib.import_module(module)
-            parts.extend(entry(name, getattr(loaded, name)) for name in names)
+            parts.extend(entry(name, getattr(loaded, name), module) for name in names)
     return "\n".join(parts)
 
 
-def entry(name: str, value: Any) -> str:
+def entry(name: str, value: Any, module: str) -> str:
     """A name with its signature, its docstring and, for a class, its public members."""
     lines = [f"### {name}\n"]
-    if shown := signature(value):
+    if (shown := signature(value)) and not is_value(value):
         lines.append(f"```python\n{name}{shown}\n```\n")
-    if text := documentation(value):
+    if text := documentation(value) or written_below(module, name):
         lines.append(text + "\n")
     if inspect.isclass(value):
         lines.extend(members(value))
@@ -200,9 +212,28 @@ def given(default: Any) -> str:
     return f" = {'…' if shown.startswith('<') or len(shown) > 40 else shown}"
 
 
+def is_value(value: Any) -> bool:
+    """True for a constant or a type alias: neither a class nor a function."""
+    return not inspect.isclass(value) and not inspect.isroutine(value)
+
+
+def written_below(module: str, name: str) -> str:
+    """The string under the assignment of a constant or a type alias, which says what it is."""
+    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
+    for node, below in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if isinstance(node, ast.ImportFrom) and node.module and any(one.name == name for one in node.names):
+            return written_below(node.module, name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(one, ast.Name) and one.id == name for one in targets):
+            told = below.value if isinstance(below, ast.Expr) else None
+            text = told.value if isinstance(told, ast.Constant) else None
+            return inspect.cleandoc(text) if isinstance(text, str) else ""
+    return ""
+
+
 def documentation(value: Any) -> str:
     """The docstring with its indented examples as code; "" where there is none of its own."""
-    if not isinstance(value, type) and not inspect.isroutine(value):
+    if is_value(value):
         return f"Value: `{value!r}`" if len(repr(value)) < 200 else ""
     text = value.__dict__.get("__doc__") if inspect.isclass(value) else value.__doc__
     return "" if not text or text.startswith(f"{getattr(value, '__name__', '')}(") else inspect.cleandoc(text)

@@ -155,3 +155,4 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule("bears-garbage", "SHOULD", "it handles input that is not JSON", ending_rules.bears("bears-garbage")),
 )
+"""The rules that a tool is checked by, in the order of the report."""

@@ -60,6 +60,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class Judgement:
+    """The verdict of one rule on a tool, and the reason."""
+
     rule: Rule
     verdict: Verdict
     detail: str

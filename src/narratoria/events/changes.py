@@ -10,6 +10,8 @@ from narratoria.events.tool_events import JsonObject
 
 
 class MemoryChange(msgspec.Struct, frozen=True, tag_field="change", tag="memory", omit_defaults=True):
+    """A change of a memory: a key was written or deleted, or a scope cleared."""
+
     scope: str
     op: Literal["write", "delete", "clear"]
     key: str = ""

@@ -31,6 +31,8 @@ class SessionStarted(RuntimeEvent, tag="session_started", frozen=True, kw_only=T
 
 
 class TurnStarted(RuntimeEvent, tag="turn_started", frozen=True, kw_only=True):
+    """A turn began with the words of the player, or of a choice."""
+
     turn: int
     prompt: str
     origin: Literal["player", "choice", "opening", "retry"] = "player"
@@ -74,12 +76,16 @@ class NarrationDelta(RuntimeEvent, tag="narration_delta", frozen=True, kw_only=T
 
 
 class Narration(RuntimeEvent, tag="narration", frozen=True, kw_only=True):
+    """The whole narration of a turn, after its pieces."""
+
     text: str
     narrator: str = ""
     attempt: int = 1
 
 
 class PlanMade(RuntimeEvent, tag="plan_made", frozen=True, kw_only=True):
+    """A narrator made a plan."""
+
     plan: JsonObject
     attempt: int
     narrator: str = ""
@@ -144,6 +150,8 @@ class CallEmitted(RuntimeEvent, tag="call_emitted", frozen=True, kw_only=True):
 
 
 class AssetStored(RuntimeEvent, tag="asset_stored", frozen=True, kw_only=True):
+    """A file of a call was copied into the store of assets, where its `hash` names it."""
+
     call: str
     asset_id: str
     kind: str
@@ -155,6 +163,8 @@ class AssetStored(RuntimeEvent, tag="asset_stored", frozen=True, kw_only=True):
 
 
 class AssetDenied(RuntimeEvent, tag="asset_denied", frozen=True, kw_only=True):
+    """A file of a call was refused; the call goes on."""
+
     call: str
     asset_id: str
     reason: str
@@ -234,6 +244,8 @@ class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
 
 
 class PlanFinished(RuntimeEvent, tag="plan_finished", frozen=True, kw_only=True):
+    """A plan was executed; `failed` are the ids of calls that failed."""
+
     plan: str
     success: bool
     failed: list[str] = msgspec.field(default_factory=list)
@@ -242,6 +254,8 @@ class PlanFinished(RuntimeEvent, tag="plan_finished", frozen=True, kw_only=True)
 
 
 class SkillHealth(RuntimeEvent, tag="skill_health", frozen=True, kw_only=True):
+    """The health of a skill changed: after failures it is used less, or no more."""
+
     skill: str
     health: Literal["healthy", "degraded", "temporaryFailure", "permanentFailure"]
     failures: int = 0
@@ -267,6 +281,8 @@ class Notice(RuntimeEvent, tag="notice", frozen=True, kw_only=True):
 
 
 class TurnCommitted(RuntimeEvent, tag="turn_committed", frozen=True, kw_only=True):
+    """A turn ended, and what it changed is kept."""
+
     turn: int
     outcome: Literal["completed", "fallback", "cancelled"] = "completed"
 
@@ -293,14 +309,20 @@ class EffectTakenBack(RuntimeEvent, tag="effect_taken_back", frozen=True, kw_onl
 
 
 class TurnUndone(RuntimeEvent, tag="turn_undone", frozen=True, kw_only=True):
+    """A turn was taken back."""
+
     turn: int
 
 
 class TurnRedone(RuntimeEvent, tag="turn_redone", frozen=True, kw_only=True):
+    """A turn that was taken back counts again."""
+
     turn: int
 
 
 class Checkpoint(RuntimeEvent, tag="checkpoint", frozen=True, kw_only=True):
+    """A place to come back to, by a name that the player chose."""
+
     name: str
     turn: int
 
@@ -317,6 +339,7 @@ class RecordsLost(RuntimeEvent, tag="records_lost", frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
+        """The number of lost records."""
         return self.last - self.first + 1
 
 
@@ -359,3 +382,4 @@ AnyRuntimeEvent: TypeAlias = (
     | RecordsLost
     | Notification
 )
+"""Any event of the runtime that a session records."""

@@ -89,6 +89,7 @@ class Done(ProtocolEvent, tag="done", frozen=True, kw_only=True):
 
 
 ToolEvent: TypeAlias = Log | StatePatch | Asset | UiEvent | ToolErrorEvent | Done
+"""Any event that a tool emits."""
 TOOL_EVENT_TYPES: Final = ("log", "state_patch", "asset", "ui_event", "error", "done")
 
 

@@ -43,6 +43,8 @@ class UndoPreview:
 
 @dataclass(slots=True)
 class Undone:
+    """A turn that was taken back, and what stays of it outside the session."""
+
     turn: int
     prompt: str
     staying: list[Staying] = field(default_factory=list)  # as it is, outside the session
@@ -51,10 +53,12 @@ class Undone:
 
     @property
     def irreversible(self) -> list[str]:
+        """The effects that stay, in words."""
         return [str(one) for one in self.staying]
 
     @property
     def failed(self) -> list[str]:
+        """The effects whose compensation did not work, in words."""
         return [str(one) for one in self.not_taken_back]
 
 

@@ -61,6 +61,7 @@ class Dispatcher:
         return unsubscribe
 
     def publish(self, event: Any) -> None:
+        """Call the handlers of an event, in the order in which they subscribed."""
         audience = self._audience.get(type(event))
         if audience is None:
             handlers = self._handlers

@@ -81,6 +81,7 @@ class Draft(msgspec.Struct, eq=False):
 
     @classmethod
     def of(cls, parent: Session | Draft) -> Draft:
+        """Open a draft of a session, or within another draft."""
         return cls(parent, parent.root, parent.depth + 1)
 
     def draft(self) -> Draft:
@@ -126,10 +127,12 @@ class Draft(msgspec.Struct, eq=False):
 
     @property
     def id(self) -> str:
+        """The id of the session."""
         return self.root.id
 
     @property
     def dispatcher(self) -> Dispatcher:
+        """The dispatcher of the session."""
         return self.root.dispatcher
 
     @property
@@ -150,12 +153,14 @@ class Draft(msgspec.Struct, eq=False):
 
     @property
     def memory(self) -> Memory:
+        """The memory, with the changes of this draft."""
         if self._memory is None:
             self._memory = MemoryDraft(self.parent.memory, self.operations.append)
         return self._memory
 
     @property
     def resources(self) -> ResourceContext:
+        """The resources, as this draft sees them."""
         if self._resources is None:
             above = self.parent.resources if isinstance(self.parent, Draft) else None
             self._resources = ResourceContext(self.root.resources, above, self._notes())
@@ -174,6 +179,7 @@ class Draft(msgspec.Struct, eq=False):
 
     @property
     def permissions(self) -> frozenset[str]:
+        """The granted permissions, with the changes of this draft."""
         granted = set(self.parent.permissions)
         for operation in self.operations:
             if isinstance(operation, PermissionSet):
@@ -181,6 +187,7 @@ class Draft(msgspec.Struct, eq=False):
         return frozenset(granted)
 
     def has_permission(self, permission: str) -> bool:
+        """Tell if a permission is granted."""
         return permission in self.permissions
 
     def __getitem__(self, slice_type: type[T]) -> Slice[T]:
@@ -271,9 +278,11 @@ class Draft(msgspec.Struct, eq=False):
         self._completed.add(tool)
 
     def grant(self, permission: str) -> None:
+        """Grant a permission when the draft is committed."""
         self.operations.append(PermissionSet(permission, True))
 
     def revoke(self, permission: str) -> None:
+        """Take a permission away when the draft is committed."""
         self.operations.append(PermissionSet(permission, False))
 
     def notify(self, event: str, payload: Any = None) -> None:
@@ -308,14 +317,17 @@ class Draft(msgspec.Struct, eq=False):
         return [event for index, event in enumerate(self.events) if index not in self.aside]
 
     def report(self, message: str, *, level: str = "warn") -> None:
+        """Tell the viewers of the session at once, whatever becomes of the draft."""
         notice = Notice(level="warn" if level == "warn" else "error", message=message)
         self.on_loop(lambda: self.root.notice(notice))
 
     def beat(self, call_id: str) -> None:
+        """Tell that a call is alive."""
         self.root.beat(call_id)
 
     @property
     def congested(self) -> bool:
+        """True while a subscriber of the session is behind."""
         return self.root.congested
 
     async def drain(self) -> None:

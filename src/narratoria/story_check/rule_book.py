@@ -63,6 +63,7 @@ class RuleBook:
 
     @property
     def path(self) -> Path:
+        """The file of the rules."""
         return self.root / "narrator.toml"
 
     @cached_property
@@ -79,6 +80,7 @@ class RuleBook:
 
     @cached_property
     def sources(self) -> ToolSources:
+        """The sources of the tools."""
         return ToolSources.read(self.folders)
 
     def problem(self, key: str, message: str, severity: Severity = "error", below: str = "") -> StoryProblem:

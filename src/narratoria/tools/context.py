@@ -58,17 +58,22 @@ class Pipeline(Protocol):
     """The interface of the pipeline, `narratoria.run.executor.ToolExecutor`, to the rooms below it."""
 
     @property
-    def scope(self) -> CallScope: ...
+    def scope(self) -> CallScope:
+        """The settings that the calls of this pipeline share."""
 
-    def has_tool(self, name: str) -> bool: ...
+    def has_tool(self, name: str) -> bool:
+        """Tell if there is a tool of that name."""
 
-    async def execute(self, name: Any, args: Any, *, session: Draft) -> ToolResult[Any]: ...
+    async def execute(self, name: Any, args: Any, *, session: Draft) -> ToolResult[Any]:
+        """Run a tool within a draft."""
 
     async def compensate(
         self, tool: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
-    ) -> ToolResult[Any]: ...
+    ) -> ToolResult[Any]:
+        """Run a tool that takes an effect back."""
 
-    async def drop(self, draft: Draft) -> None: ...
+    async def drop(self, draft: Draft) -> None:
+        """Discard a draft, and take back its effects outside the session."""
 
 
 class ToolConfig(dict[str, Any]):
@@ -300,4 +305,5 @@ class Trial(ToolContext, eq=False):
     abandoned: bool = False
 
     def abandon(self) -> None:
+        """Drop what was done inside `attempt()` when it ends."""
         self.abandoned = True

@@ -64,11 +64,14 @@ class Price:
     output: float = 0.0
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the price of so many tokens."""
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
+    """The tokens of a reply and their cost; `counted` is False where the server told none and they were estimated."""
+
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
@@ -107,6 +110,8 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
+    """The reply of a model: its text and the calls it asks for. `finish` is `length` where it was cut off."""
+
     text: str = ""
     calls: tuple[ModelCall, ...] = ()
     usage: ModelUsage = field(default_factory=ModelUsage)
@@ -135,11 +140,11 @@ class Adapter(Protocol):
     """The connection to one provider. `on_text` gets the reply's text piece by piece, as it is written."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the adapter, for messages."""
 
-    async def complete(
-        self, request: ModelRequest, on_text: Callable[[str], None] = unheard
-    ) -> ModelReply: ...
+    async def complete(self, request: ModelRequest, on_text: Callable[[str], None] = unheard) -> ModelReply:
+        """Send a request and return the reply."""
 
 
 async def complete(

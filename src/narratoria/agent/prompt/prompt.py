@@ -174,6 +174,7 @@ class BoundPrompt:
         return dataclasses.replace(self, overrides=overrides)
 
     def render(self) -> RenderedPrompt:
+        """Return the text of the prompt, and the tools of the sections it shows."""
         texts: list[str] = []
         shown: list[str] = []
         summarised: list[str] = []

@@ -108,9 +108,11 @@ class Section(Generic[P]):
         raise unwritten(self, "body")
 
     def is_enabled(self, params: Any) -> bool:
+        """Tell if the section is part of a prompt with these params."""
         return self._enabled if isinstance(self._enabled, bool) else bool(_ask(self._enabled, params))
 
     def shown(self, params: Any) -> SectionVisibility:
+        """Tell if the section is shown whole or as its summary; without a summary it is shown whole."""
         if isinstance(self._visibility, SectionVisibility):
             return self._visibility
         visibility: SectionVisibility = _ask(self._visibility, params)

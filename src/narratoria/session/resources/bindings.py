@@ -27,17 +27,27 @@ class ResourceError(NarratoriaError, LookupError):
 
 @runtime_checkable
 class Snapshotable(Protocol):
-    def snapshot(self) -> Any: ...
-    def restore(self, snapshot: Any, /) -> None: ...
+    """A resource that is put back as a whole when a call fails."""
+
+    def snapshot(self) -> Any:
+        """Return the whole content."""
+
+    def restore(self, snapshot: Any, /) -> None:
+        """Put a content back."""
 
 
 @runtime_checkable
 class Draftable(Protocol):
     """A resource with drafts. Their `commit` and `discard` may return lines that say what they could not do."""
 
-    def draft(self) -> Draftable: ...
-    def commit(self) -> Any: ...
-    def discard(self) -> Any: ...
+    def draft(self) -> Draftable:
+        """Open a draft."""
+
+    def commit(self) -> Any:
+        """Keep the changes of the draft."""
+
+    def discard(self) -> Any:
+        """Drop the changes of the draft."""
 
 
 class Undoable(Protocol):
@@ -47,8 +57,11 @@ class Undoable(Protocol):
     `take_back` puts them back, and returns for each receipt the reason it was left, or None.
     """
 
-    def changes(self) -> Sequence[Any]: ...
-    def take_back(self, receipts: Sequence[Any], *, try_only: bool = False) -> Sequence[str | None]: ...
+    def changes(self) -> Sequence[Any]:
+        """Return the changes of the draft, before it is committed."""
+
+    def take_back(self, receipts: Sequence[Any], *, try_only: bool = False) -> Sequence[str | None]:
+        """Put changes back, or only tell if that can be done; return a reason for each that stays, or None."""
 
 
 class Binding:
@@ -131,6 +144,7 @@ class ResourceRegistry:
         self._add(key, name, Binding(_name(key), "singleton", None, instance))
 
     def has(self, key: ResourceKey) -> bool:
+        """Tell if a resource is bound."""
         return key in self._bindings
 
     def key_named(self, name: str) -> ResourceKey | None:
@@ -156,6 +170,7 @@ class ResourceRegistry:
         self._bindings.update(dict.fromkeys(keys, binding))
 
     def binding(self, key: ResourceKey) -> Binding:
+        """Return the binding of a resource."""
         binding = self._bindings.get(key)
         if binding is None:
             bound = ", ".join(sorted(_name(one) for one in self._bindings)) or "nothing"

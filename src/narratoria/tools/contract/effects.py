@@ -78,6 +78,7 @@ class Compensation:
         check_templates(self.input, "rollback: input")
 
     async def run(self, context: ToolContext, arguments: JsonObject) -> None:
+        """Call the tool that takes the effect back; raise `NarratoriaError` if it fails."""
         if self.tool is None:
             raise NarratoriaError(f"the operation {self.operation!r} is of no executable")
         result = await context.executor.compensate(self.tool, arguments, session=context.session)
@@ -185,6 +186,7 @@ class Effect:
         """Take back what `perform` did."""
 
     async def apply_to(self, a_call: EffectCall) -> Any:
+        """Apply the effect to a call, and return its receipt."""
         if isinstance(self.rollback, Compensation):
             arguments = a_call.fill(self.rollback.input or {})
             await self._apply_to(a_call)
@@ -199,6 +201,7 @@ class Effect:
         return await call(self.apply, *arguments, within=a_call.context.tool.timeout)
 
     async def roll_back(self, context: ToolContext, receipt: Any) -> None:
+        """Take the effect back."""
         if isinstance(self.rollback, Compensation):
             await self.rollback.run(context, receipt)
         elif self.rollback is not None:
@@ -216,6 +219,8 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class AppliedEffect:
+    """An effect that was applied, and the receipt that takes it back."""
+
     effect: Effect
     index: int
     receipt: Any = None

@@ -76,6 +76,7 @@ class Precondition:
         return ()
 
     async def evaluate(self, context: ToolContext) -> bool:
+        """Tell if the precondition holds."""
         if self.check is None:
             return self.holds(context)
         takes: int = getattr(self, "_takes", 1)
@@ -84,6 +85,8 @@ class Precondition:
 
 @dataclass(frozen=True, slots=True)
 class PreconditionCheck:
+    """A precondition, and the outcome of its check."""
+
     precondition: Precondition
     passed: bool
     error: Exception | None = None
@@ -106,22 +109,27 @@ class PreconditionResult:
 
     @property
     def passed(self) -> bool:
+        """True if all preconditions hold."""
         return all(one.passed for one in self.results)
 
     @property
     def critical_failed(self) -> bool:
+        """True if a critical one does not hold."""
         return any(one.precondition.critical for one in self.failures)
 
     @property
     def can_proceed(self) -> bool:
+        """True if the tool may run."""
         return not self.critical_failed
 
     @property
     def degraded_mode(self) -> bool:
+        """True if the tool may run although a precondition does not hold."""
         return self.can_proceed and not self.passed
 
     @property
     def failures(self) -> tuple[PreconditionCheck, ...]:
+        """The preconditions that do not hold."""
         return tuple(one for one in self.results if not one.passed)
 
     @property
