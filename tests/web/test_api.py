@@ -89,6 +89,25 @@ def test_the_api_describes_itself(server: RunningServer) -> None:
     assert {"/sessions/{id}/events", "/sessions/{id}/prompt", "/sessions/{id}/undo"} <= set(document["paths"])
 
 
+def test_the_document_says_who_is_let_in_and_each_operation_holds_to_it(server: RunningServer) -> None:
+    document = get(server, "/openapi.json")
+    schemes = document["components"]["securitySchemes"]
+    with server.client() as client:
+        signed_in = client.post("/tokens").json()["token"]
+        page = httpx.get(server.origin, params={"token": signed_in})
+        assert page.status_code == 303 and list(page.cookies) == [schemes["page"]["name"]]
+        stories = client.get("/stories").json()
+    as_page = httpx.get(f"{server.origin}/stories", cookies=dict(page.cookies))
+    assert as_page.json() == stories
+    for path, methods in document["paths"].items():
+        for method, described in methods.items():
+            assert described["security"] == [{"token": []}, {"page": []}], path  # nothing without a sign-in
+            assert "401" in described["responses"], path
+            address = server.origin + path.replace("{", "").replace("}", "")
+            answer = httpx.request(method, address, json={})
+            assert (answer.status_code, answer.json()["error"]) == (401, "not_signed_in"), path
+
+
 def test_the_reference_page_names_every_path(server: RunningServer) -> None:
     with server.client() as client:
         page = client.get("/api").text

@@ -265,7 +265,7 @@ class Api(ModelApi):
     # --- itself --------------------------------------------------------------------------------------------
 
     async def describe(self, request: HttpRequest) -> Response:
-        return JSONResponse(openapi.document(OPERATIONS))
+        return JSONResponse(openapi.document(OPERATIONS, self._cookie))
 
     async def reference(self, request: HttpRequest) -> Response:
         return HTMLResponse(openapi.reference_page(OPERATIONS))

@@ -16,6 +16,8 @@ from narratoria.web.narration_html import FeedRecord
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 BINARY: Final = "application/octet-stream"
 STREAM: Final = "text/event-stream"
+SECURITY: Final[list[dict[str, list[str]]]] = [{"token": []}, {"page": []}]
+"""The sign-ins that each operation asks for, one of them: `access.py` lets nobody in without."""
 
 EVENTS: Final = """\
 Server-sent events. A message is a JSON array of records, oldest first; its `id` is the number of the last.
@@ -43,8 +45,8 @@ class Operation:
     query: Mapping[str, str] = field(default_factory=dict)  # name and JSON type of what an address may carry
 
 
-def document(operations: Sequence[Operation]) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document."""
+def document(operations: Sequence[Operation], cookie: str) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document. `cookie` is the name of the cookie that the page is known by."""
     types: list[Any] = [Problem, FeedRecord]
     for operation in operations:
         types += [
@@ -65,9 +67,21 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "For programs: the token that `narratoria play` printed, or one of `POST /tokens`.",
+                },
+                "page": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": cookie,
+                    "description": "For the page: a browser gets it by opening an address with `?token=`.",
+                },
+            },
         },
-        "security": [{"token": []}],
+        "security": SECURITY,
     }
 
 
@@ -85,7 +99,9 @@ def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
     if operation.answer is not None:
         answer["content"] = _content(operation.answer, schemas)
     problem = {"description": "Refused", "content": _content(Problem, schemas)}
-    described["responses"] = {str(operation.status): answer, "default": problem}
+    unknown = {"description": "Not signed in", "content": _content(Problem, schemas)}
+    described["security"] = SECURITY
+    described["responses"] = {str(operation.status): answer, "401": unknown, "default": problem}
     return described
 
 
