@@ -7,15 +7,19 @@ import json
 import os
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
+from narratoria.agent import chosen_model, model_servers
 from narratoria.agent.adapters import ContextOverflow, ModelRequest, ModelTimedOut, evaluate
 from narratoria.agent.adapters.openai_compatible import OpenAIAdapter
+from narratoria.agent.chosen_model import ModelChoice
 from narratoria.agent.prompt import MarkdownSection, Prompt
 from narratoria.errors import PlanRejected, PromptEvaluationError
+from narratoria.events import ModelAsked
 from narratoria.narrator.llm.llm_narrator import LLMNarrator
 from narratoria.narrator.llm.prompting import Bounds, Prompting
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
@@ -77,6 +81,25 @@ async def test_a_plan_is_valid_and_was_heard_as_it_was_written(model: ModelServe
     assert len(heard) > 1
     assert tracker.used.input_tokens > 100
     assert tracker.used.output_tokens > 10
+
+
+async def test_a_model_that_a_person_chose_is_listed_tested_and_accounted_for(
+    model: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NARRATORIA_HOME", str(tmp_path))
+    (name,) = (await model_servers.list_models(model.url, None, seconds=PATIENCE)).models
+    chosen = chosen_model.choose(ModelChoice(address=model.url, model=name, timeout=PATIENCE, input_price=1))
+    trial = await model_servers.try_model(chosen, None)
+    assert trial.problem is None and trial.words and trial.streamed and trial.output_tokens > 1
+    adapter = chosen_model.adapter({})
+    assert adapter is not None
+    heard: list[str] = []
+    asked: list[ModelAsked] = []
+    llm = LLMNarrator(adapter, time_limit=PATIENCE, max_tokens=160, max_narrative=60)
+    await llm.plan(NarratorRequest("light the lamp", tools=CARDS, say=heard.append, spent=asked.append))
+    assert len(heard) > 1  # as it was written
+    assert asked[0].input_tokens > 100 and asked[0].output_tokens > 10 and not asked[0].estimated
+    assert asked[0].cost == pytest.approx(asked[0].input_tokens / 1e6)
 
 
 async def test_a_turn_ends_well_whatever_the_model_says(model: ModelServer) -> None:

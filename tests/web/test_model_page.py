@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_models import model
+from tests.scripted_models import model
 
 from narratoria.testing import Hangs, Says
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from scripted_models import model
+from tests.scripted_models import model
 
 from conftest import RunningServer
 from narratoria.testing import Fails, Redirects, Says, Serves
