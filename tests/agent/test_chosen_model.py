@@ -152,7 +152,7 @@ async def test_servers_on_this_computer_are_found_and_others_are_not_looked_for(
 
 def test_ollama_is_looked_for_where_its_own_variable_says() -> None:
     def address(host: str) -> str:
-        return next(one.address for one in model_servers.usual({"OLLAMA_HOST": host}) if one.name == "ollama")
+        return next(one.address for one in chosen_model.usual({"OLLAMA_HOST": host}) if one.name == "ollama")
 
     assert address("0.0.0.0:5000") == "http://127.0.0.1:5000/v1"
     assert address("http://127.0.0.1:5001") == "http://127.0.0.1:5001/v1"

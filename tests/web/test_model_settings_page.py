@@ -126,6 +126,18 @@ def test_a_model_is_found_tested_saved_and_tells_the_story(
         section.get_by_role("button", name="Test").press("Enter")
         expect(section.locator(".model-result")).to_contain_text(f"“Good evening, {HOSTILE} reader.”")
         assert scripted.requests[0]["model"] == HOSTILE
+        shoot(page, "model-tested")
+        section.get_by_label("Address").fill("http://127.0.0.1:9/v1")
+        section.get_by_role("button", name="Test").click()
+        expect(section.locator(".model-result.wrong")).to_contain_text(
+            "Nothing answers at http://127.0.0.1:9/v1. Start"
+        )
+        expect(section.locator(".model-result.wrong")).to_be_in_viewport(ratio=1)
+        shoot(page, "model-wrong")
+        section.get_by_label("Server").select_option("vLLM")
+        section.get_by_label("Server").select_option("Ollama")
+        expect(section.get_by_label("Address")).to_have_value(scripted.url)
+        expect(names_box.locator("option")).to_have_count(4)
         names_box.select_option("gemma3:4b")
         section.get_by_label("Key").fill(KEY)
         section.get_by_text("Time and price").click()

@@ -11,7 +11,7 @@ import asyncio
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit, urlunsplit
@@ -201,6 +201,22 @@ def checked_key(key: str) -> str:
     if not key or len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable() or " " in key:
         raise ChoiceInvalid("key: expected one word of plain letters, as the provider gave it")
     return key
+
+
+def usual(env: Mapping[str, str] = os.environ) -> list[Preset]:
+    """Return the presets, that of Ollama where its own variable says it listens."""
+    host = env.get("OLLAMA_HOST", "").strip()
+    presets = list(PRESETS)
+    if host:
+        address = host if "://" in host else f"http://{host}"
+        try:
+            address = checked_address(address.replace("//0.0.0.0", "//127.0.0.1"))
+        except ChoiceInvalid:
+            return presets
+        at = next(at for at, one in enumerate(presets) if one.name == "ollama")
+        if ":" in host.rpartition("//")[2].rpartition("]")[2]:  # without a port it is the usual one
+            presets[at] = replace(presets[at], address=address)
+    return presets
 
 
 def same_server(one: str, other: str) -> bool:

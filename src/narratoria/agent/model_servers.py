@@ -7,11 +7,10 @@ followed, and every wait, body and list is bounded.
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import httpx2
@@ -27,7 +26,7 @@ from narratoria.agent.adapters.adapter import (
 )
 from narratoria.agent.adapters.body_limit import bound
 from narratoria.agent.adapters.settings import is_loopback
-from narratoria.agent.chosen_model import PRESETS, ChoiceInvalid, ModelChoice, Preset, checked_address
+from narratoria.agent.chosen_model import PRESETS, ModelChoice, Preset, usual
 
 if TYPE_CHECKING:
     from narratoria.agent.adapters.openai_compatible import OpenAIAdapter
@@ -88,22 +87,6 @@ async def find(presets: Sequence[Preset] | None = None) -> list[Found]:
     local = [one for one in presets or usual() if is_loopback(one.address)]
     found = await asyncio.gather(*[_look(one) for one in local])
     return [one for one in found if one is not None]
-
-
-def usual(env: Mapping[str, str] = os.environ) -> list[Preset]:
-    """Return the presets; Ollama's is where OLLAMA_HOST says."""
-    host = env.get("OLLAMA_HOST", "").strip()
-    presets = list(PRESETS)
-    if host:
-        address = host if "://" in host else f"http://{host}"
-        try:
-            address = checked_address(address.replace("//0.0.0.0", "//127.0.0.1"))
-        except ChoiceInvalid:
-            return presets
-        at = next(at for at, one in enumerate(presets) if one.name == "ollama")
-        if ":" in host.rpartition("//")[2].rpartition("]")[2]:  # without a port it is the usual one
-            presets[at] = replace(presets[at], address=address)
-    return presets
 
 
 async def _look(preset: Preset) -> Found | None:

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from narratoria.agent import chosen_model
-from narratoria.agent.chosen_model import PRESETS, SECONDS, ModelChoice
+from narratoria.agent.chosen_model import PRESETS, SECONDS, ModelChoice, usual
 from narratoria.cli import FAILED
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import NarratoriaError
@@ -85,7 +85,7 @@ def find(as_json: bool) -> int:
 )  # fmt: skip
 def use(address: str, name: str, asks_key: bool, timeout: float, price: tuple[float, float]) -> int:
     """Use the model at ADDRESS: an OpenAI-compatible server, or the name of a preset such as ollama."""
-    preset = next((one for one in PRESETS if address in (one.name, one.title)), None)
+    preset = next((one for one in usual() if address in (one.name, one.title)), None)
     wanted = chosen_model.checked(
         ModelChoice(
             address=preset.address if preset else address,

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from narratoria.agent import chosen_model
 from narratoria.agent.adapters.adapter import ModelFailed
-from narratoria.agent.chosen_model import PRESETS, ChoiceInvalid, ModelChoice
+from narratoria.agent.chosen_model import ChoiceInvalid, ModelChoice, usual
 from narratoria.errors import NarratoriaError
 from narratoria.extras import absent, needed
 from narratoria.web.games import Games
@@ -104,8 +104,8 @@ def _view() -> ModelView:
         chosen = chosen_model.choice()
     except ChoiceInvalid as error:
         chosen, problem = None, str(error)
-    presets = [ModelPreset(name=one.name, title=one.title, address=one.address) for one in PRESETS]
-    environment = chosen_model.URL if os.environ.get(chosen_model.URL) else ""
+    presets = [ModelPreset(name=one.name, title=one.title, address=one.address) for one in usual()]
+    environment = _from_environment(has_choice=chosen is not None)
     missing = needed("llm") if absent("llm") else ""
     if chosen is None:
         return ModelView(environment=environment, missing=missing, problem=problem, presets=presets)
@@ -121,6 +121,12 @@ def _view() -> ModelView:
         missing=missing,
         presets=presets,
     )
+
+
+def _from_environment(*, has_choice: bool) -> str:
+    """Return the variable by which the environment names the model to use, or ""."""
+    names = (chosen_model.URL,) if has_choice else (chosen_model.URL, "OPENAI_BASE_URL", "OPENAI_API_KEY")
+    return next((name for name in names if os.environ.get(name)), "")
 
 
 def _choice(asked: ServerAsked) -> ModelChoice:

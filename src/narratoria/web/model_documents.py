@@ -48,7 +48,7 @@ class ModelView(Document, frozen=True, kw_only=True):
     input_price: float = 0.0
     output_price: float = 0.0
     environment: str = ""
-    """The variable of the server's environment that names another model, which is used in place of this one."""
+    """The variable of the server's environment that names the model in use, in place of this one."""
     missing: str = ""
     """The part of Narratoria that is not installed, and how to install it."""
     problem: str = ""

@@ -12,6 +12,8 @@ import { icon } from "./icons.js";
 
 const LONGEST_NAME = 200;
 const LONGEST_KEY = 2000;
+/** Nothing moves while the button is being pressed that takes the focus from a field. */
+const PAUSE = 200;
 /** The choice in the list of models that stands for a name it does not have. */
 const ANOTHER = "\n";
 const PLACES = { keyring: "Kept in the system’s keyring.", file: "Kept in a file that only you can open." };
@@ -78,7 +80,7 @@ class ModelForm {
         field("Seconds to wait for an answer", this.timeout),
         field("Dollars for a million tokens read", this.inputPrice), field("Dollars for a million tokens written", this.outputPrice),
         h("p", { class: "quiet", text: "With prices, the menu of a turn says what it cost." })),
-      this.result, h("div", { class: "model-actions" }, view.address ? forget : "", this.test, this.save));
+      h("div", { class: "model-actions" }, view.address ? forget : "", this.test, this.save), this.result);
     this.#offer([]);
     this.preset.addEventListener("change", () => {
       this.address.value = view.presets.find(({ name }) => name === this.preset.value)?.address ?? this.address.value;
@@ -132,9 +134,10 @@ class ModelForm {
 
   async #list() {
     this.listed = true;
-    this.#say("");
-    if (!this.address.value.trim()) return this.#offer([]);
     const asked = (this.asking = {});
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    if (this.asking !== asked) return;
+    if (!this.address.value.trim()) return this.#offer([]);
     setText(this.nameNote, "Asking the server for its models…");
     this.names.setAttribute("aria-busy", "true");
     try {
@@ -163,6 +166,7 @@ class ModelForm {
 
   #showName(chosen) {
     this.touched ||= chosen;
+    if (chosen) this.#say("");
     const other = this.names.value === ANOTHER;
     this.name.hidden = !other;
     if (other && chosen) this.name.focus();
@@ -181,6 +185,7 @@ class ModelForm {
   #say(text, kind = "") {
     this.result.className = `model-result ${kind}`;
     this.result.replaceChildren(...(text ? [kind ? icon(kind === "good" ? "check" : "error") : "", h("span", { dir: "auto", text })] : []));
+    if (text) this.result.scrollIntoView({ block: "nearest" });
   }
 
   async #busy(button, text, work) {
@@ -225,11 +230,11 @@ function summary({ address, model }) {
 }
 
 /** @param {ModelView} view */
-function remarks({ environment, missing, problem }) {
+function remarks({ address, environment, missing, problem }) {
   const lines = [
     missing && `A language model ${missing}`,
     problem,
-    environment && `\`${environment}\` was set where Narratoria was started. It is used in place of what is chosen here.`,
+    environment && `\`${environment}\` was set where Narratoria was started. ${address || environment.startsWith("NARRATORIA") ? "It is used in place of what is chosen here." : "It is used until you choose a model here."}`,
   ];
   return lines.filter(Boolean).map((line) => h("p", { class: "quiet model-remark" }, ...coded(line)));
 }
