@@ -122,7 +122,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "skill_forms model_documents",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",
         "who may come in": "sign_ins access connections listening browser_launch",
-        "open games": "feed library open_game search call_views game_moves games",
+        "open games": "feed library open_game search call_views game_moves games plan_entries panel_view",
         "typefaces": "fonts font_cutting",
         "the API and the page": "request_reading open_questions json_responses openapi page offline static_files "
         "session_files model_api api",

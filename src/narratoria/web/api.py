@@ -9,7 +9,6 @@ from typing import Final
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
-from narratoria.events import PlanFinished, PlanMade
 from narratoria.play.call_again import RepeatedCall
 from narratoria.web import documents, open_questions, openapi, session_files
 from narratoria.web import game_moves as moves
@@ -21,6 +20,8 @@ from narratoria.web.games import Games, NotFound
 from narratoria.web.json_responses import json_response
 from narratoria.web.model_api import MODEL_OPERATIONS, ModelApi
 from narratoria.web.openapi import BINARY, STREAM, Operation
+from narratoria.web.panel_view import panel_view
+from narratoria.web.plan_entries import plan_entries
 from narratoria.web.request_reading import (
     BadRequest,
     body_of,
@@ -169,17 +170,7 @@ class Api(ModelApi):
 
     async def plans(self, request: HttpRequest) -> Response:
         feed = (await self.games.open(session_id(request))).feed
-        ended: dict[str, PlanFinished] = {}
-        made: list[tuple[int | None, PlanMade]] = []
-        async for part in feed.read(0, feed.seq):
-            for record in part:
-                if isinstance(record.event, PlanMade):
-                    made.append((record.turn, record.event))
-                elif isinstance(record.event, PlanFinished):
-                    ended[record.event.plan] = record.event
-        return json_response(
-            [_plan_entry(turn, event, ended.get(event.plan["requestId"])) for turn, event in made]
-        )
+        return json_response(await plan_entries(feed))
 
     async def find(self, request: HttpRequest) -> Response:
         words = search_words(request.query_params.get("words", ""))
@@ -194,7 +185,7 @@ class Api(ModelApi):
         return json_response(await self.games.tools(session_id(request)))
 
     async def panel(self, request: HttpRequest) -> Response:
-        return json_response(await self.games.panel(session_id(request)))
+        return json_response(await panel_view(self.games, session_id(request)))
 
     async def call(self, request: HttpRequest) -> Response:
         call, turn = named_call(request)
@@ -276,17 +267,6 @@ class _EventStream(StreamingResponse):
         super().__init__(
             chunks, media_type=STREAM, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
-
-
-def _plan_entry(turn: int | None, made: PlanMade, ended: PlanFinished | None) -> documents.PlanEntry:
-    return documents.PlanEntry(
-        turn=turn,
-        attempt=made.attempt,
-        narrator=made.narrator,
-        plan=made.plan,
-        success=ended.success if ended else None,
-        failed=list(ended.failed) if ended else [],
-    )
 
 
 OPERATIONS: Final = (

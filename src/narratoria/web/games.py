@@ -30,8 +30,6 @@ from narratoria.store.transcripts import TRANSCRIPTS
 from narratoria.web.call_views import CallViews
 from narratoria.web.cards import branch_title
 from narratoria.web.documents import (
-    BranchCard,
-    PanelView,
     SessionCard,
     Settings,
     SettingsChange,
@@ -367,30 +365,6 @@ class Games:
             ToolName(name=tool.name, title=tool.title or "", description=tool.description)
             for tool in registry
         ]
-
-    async def panel(self, session_id: str) -> PanelView:
-        """Return the panel of a story; without parts, if it declares none."""
-        opened = await self.open(session_id)
-        parts = list(opened.game.story.panel)
-        if not parts:
-            return PanelView(parts=[])
-        metas = {meta.id: meta for meta in await asyncio.to_thread(self.store.list)}
-        meta = metas[session_id]
-        story = opened.game.story
-
-        def card(one: SessionMeta, turn: int | None) -> BranchCard:
-            return BranchCard(id=one.id, title=title_of(one, story), turn=turn)
-
-        endings: list[str] = []
-        if any(part.kind == "endings" for part in parts):
-            cards = await self.sessions()
-            endings = sorted({one.ending for one in cards if one.story == meta.story and one.ending})
-        return PanelView(
-            parts=parts,
-            endings=endings,
-            parent=card(metas[meta.parent], meta.parent_turn) if meta.parent in metas else None,
-            branches=[card(one, one.parent_turn) for one in metas.values() if one.parent == session_id],
-        )
 
     # --- settings ------------------------------------------------------------------------------------------
 
