@@ -38,7 +38,6 @@ for _one, _other in entry("facts.opposites"):
             _OPPOSED.setdefault(_word, []).append(frozenset(_against.split()))
 
 _HOLDERS: Final = words("facts.holders")
-_HELD: Final = words("facts.held")
 _WHERE: Final = words("facts.where")
 _PLAYER: Final = words("facts.player")
 _PLACE: Final = words("facts.place")
@@ -182,7 +181,7 @@ def _held(path: Path, value: Any, facts: Facts) -> _Evidence:
             return
     for key, trait in value.items() if isinstance(value, Mapping) else ():
         word = (split_name(str(key)) or [""])[-1]
-        if word in _HELD and isinstance(trait, bool):
+        if word in words("facts.held") and isinstance(trait, bool):
             yield (*path, str(key)), trait, trait
         elif word in _WHERE and isinstance(trait, str):
             yield (*path, str(key)), trait.casefold() in _PLAYER, trait

@@ -45,7 +45,6 @@ _INSTEAD: Final = frozenset(map(" ".join, phrases("clauses.instead")))
 _NOT_THESE: Final = _INSTEAD - {"instead of", "rather than", "without", "than"}
 _JOIN: Final = words("clauses.joints")
 _ENDS: Final = frozenset({".", "!", "?", ";", "\n"})
-_EVERY: Final = words("clauses.every")
 _EMPTY: Final = words("clauses.empty")
 _NOT_LEFT_OUT: Final = en.FILLERS | en.PREPOSITIONS | en.AUXILIARIES | en.SUBJECTS | {"not", "no", "before"}
 _LONGEST: Final = 4  # words of a connector
@@ -196,12 +195,11 @@ def _without_lead_in(tokens: Sequence[Token]) -> list[Token]:
         rest = rest[1:]
     while width := next((len(phrase) for phrase in en.LEAD_INS if _leads_in(rest, phrase)), 0):
         rest = rest[width:]
-    while rest and not rest[-1].quoted and (rest[-1].low in _JOIN or rest[-1].low in _TRAILING):
+    while (
+        rest and not rest[-1].quoted and (rest[-1].low in _JOIN or rest[-1].low in words("clauses.trailing"))
+    ):
         rest = rest[:-1]
     return rest
-
-
-_TRAILING: Final = words("clauses.trailing")
 
 
 def _leads_in(tokens: Sequence[Token], phrase: tuple[str, ...]) -> bool:
@@ -281,7 +279,7 @@ def _opens_relation(said: str, rest: Sequence[Token], piece: Piece, is_verb: IsV
 
 def _opens_exception(rest: Sequence[Token], piece: Piece, is_verb: IsVerb) -> bool:
     """ "everything but the bell", "ring every bell but the last"."""
-    whole = any(token.low in _EVERY and not token.quoted for token in piece.tokens)
+    whole = any(token.low in words("clauses.every") and not token.quoted for token in piece.tokens)
     plain = not starts_clause(rest, "but", is_verb) and rest[0].low not in _NOT_LEFT_OUT
     return whole and (plain or all(token.low in _EMPTY for token in piece.tokens))
 

@@ -11,11 +11,8 @@ from narratoria.narrator.english.tokens import Token, as_typed, closed_up
 
 # Verbs that take a whole clause: to somebody, or to nobody in particular.
 TO_SOMEBODY: Final = lexicon.words("dictation.to_somebody")
-_PLAINLY: Final = lexicon.words("dictation.plainly")
-_TELLING: Final = frozenset(map(en.stem, TO_SOMEBODY | _PLAINLY))
+_TELLING: Final = frozenset(map(en.stem, TO_SOMEBODY | lexicon.words("dictation.plainly")))
 _TELLING_SOMEBODY: Final = frozenset(map(en.stem, TO_SOMEBODY))
-_WRITTEN: Final = lexicon.words("dictation.written")
-_NO_STATEMENT: Final = lexicon.words("dictation.no_statement")
 _FINITE: Final = en.AUXILIARIES - lexicon.words("dictation.not_finite")
 _BEFORE_THE_VERB: Final = lexicon.words("dictation.before_the_verb").union(
     en.FILLERS, en.SUBJECTS, en.AUXILIARIES
@@ -47,9 +44,9 @@ def _statement(tokens: Sequence[Token]) -> tuple[int, int]:
         word, before = tokens[at].low, tokens[at - 1]
         if tokens[at].quoted or before.quoted:
             continue
-        telling = (head is not None and at > head) or before.low in _WRITTEN
+        telling = (head is not None and at > head) or before.low in lexicon.words("dictation.written")
         opens = word == "saying" or (word == "that" and _opens_a_clause(tokens, at))
-        if telling and opens and before.low not in _NO_STATEMENT:
+        if telling and opens and before.low not in lexicon.words("dictation.no_statement"):
             return at, 1
         if head is not None and at > head + 1 and word == "not" and tokens[at + 1].low == "to":
             return at, 0  # "tell Mira not to land" tells her something

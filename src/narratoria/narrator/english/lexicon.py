@@ -32,11 +32,13 @@ def entry(name: str) -> Any:
     return found
 
 
+@cache
 def words(name: str) -> frozenset[str]:
     """The words of an entry."""
     return frozenset(entry(name).split())
 
 
+@cache
 def phrases(name: str) -> Phrases:
     """The phrases of an entry, each as its words."""
     return phrases_in(entry(name))

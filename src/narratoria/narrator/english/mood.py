@@ -28,15 +28,10 @@ class Mood(Enum):
 
 
 _OPENINGS: Final = (en.FILLERS - {"only", "once", "all", "more"}) | words("mood.openings")
-_POLITE: Final = phrases("mood.polite")
 _NOT_POLITE: Final = phrases("mood.not_polite")
-_MUSING: Final = phrases("mood.musing")
 _PEOPLE: Final = en.SUBJECTS - {"it"}
 _OPEN: Final = words("mood.open_questions")
-_ABOUT_THE_ACTION: Final = words("mood.about_the_action")
 _ABOUT_THINGS: Final = words("mood.about_things")
-_MODALS: Final = words("mood.modals")
-_STATES: Final = words("mood.states")
 
 
 def mood(clause: Sequence[str], *, asks: bool = False) -> Mood:
@@ -65,7 +60,7 @@ def _stands_apart(clause: Sequence[str], word: str) -> bool:
 
 def _is_polite(said: Sequence[str]) -> bool:
     """Tell an order in the shape of a question or a negation: "could you …", "don't forget to …"."""
-    if starts(said, _NOT_POLITE) or starts(said, _POLITE):
+    if starts(said, _NOT_POLITE) or starts(said, phrases("mood.polite")):
         return not starts(said, _NOT_POLITE)
     # "could Ruiz fix the antenna": somebody by name is asked to, a thing is asked about.
     named = len(said) > 2 and said[0] in ("can", "could", "would", "will")
@@ -74,7 +69,7 @@ def _is_polite(said: Sequence[str]) -> bool:
 
 def _mused(said: Sequence[str]) -> Mood | None:
     """ "I wonder what is in there" asks about a thing, "I wonder whether to open it" about an action."""
-    if not starts(said, _MUSING):
+    if not starts(said, phrases("mood.musing")):
         return None
     opened = next((word for word in said[1:6] if word in _OPEN or word in ("if", "whether", "how")), "")
     about_things = said[0] in ("i", "we", "wondering", "not") and opened in _OPEN
@@ -97,16 +92,16 @@ def _opened(said: Sequence[str], asks: bool) -> Mood | None:
 def _inverted(said: Sequence[str], asks: bool) -> Mood | None:
     """The mood of a question that begins with its auxiliary, or ends with a question mark."""
     head, following = said[0], said[1] if len(said) > 1 else ""
-    if head in _ABOUT_THE_ACTION and following:
+    if head in words("mood.about_the_action") and following:
         return Mood.MUSING
     if head == "have" and (following in _PEOPLE or (asks and following in en.DETERMINERS - {"a", "an"})):
         return Mood.MUSING
-    if head in _MODALS:
+    if head in words("mood.modals"):
         return Mood.QUESTION if following not in ("not", "") else None
     if head in _ABOUT_THINGS:
         return Mood.QUESTION
     if head == "do" and (following in en.SUBJECTS or (asks and following in en.DETERMINERS)):
-        about_me = following in ("i", "we") and _STATES.isdisjoint(said[2:3])
+        about_me = following in ("i", "we") and words("mood.states").isdisjoint(said[2:3])
         return Mood.MUSING if about_me else Mood.QUESTION
     stated = asks and not _ABOUT_THINGS.isdisjoint(said[1:5])  # "the lamp is lit?"
     return Mood.QUESTION if stated else None
@@ -115,7 +110,6 @@ def _inverted(said: Sequence[str], asks: bool) -> Mood | None:
 # --- conditions -------------------------------------------------------------------------------------------
 
 _BEFORE_IF: Final = words("mood.before_if")
-_COURTEOUS: Final = phrases("mood.courteous")
 
 
 def is_conditional(prompt: Sequence[str]) -> bool:
@@ -123,7 +117,7 @@ def is_conditional(prompt: Sequence[str]) -> bool:
     for at, word in enumerate(prompt):
         before = prompt[at - 1] if at else ""
         opens = word == "unless" or (word in ("if", "provided", "assuming") and before not in _BEFORE_IF)
-        if opens and not starts(prompt[at:], _COURTEOUS):
+        if opens and not starts(prompt[at:], phrases("mood.courteous")):
             return True
     return False
 
@@ -131,8 +125,6 @@ def is_conditional(prompt: Sequence[str]) -> bool:
 # --- reports ----------------------------------------------------------------------------------------------
 
 _DATES: Final = phrases("mood.dates")
-_TIMES: Final = words("mood.times")
-_REPORTING: Final = words("mood.reporting")
 # Forms that are past only behind "have" or "already": "I have read it", but "I read it" asks for it.
 _PARTICIPLES: Final = (words("irregular.not_past") | words("irregular.participles")) - {"got"}
 _NO_SUBJECT: Final = en.DETERMINERS | en.PREPOSITIONS | en.QUESTION_WORDS | en.AUXILIARIES
@@ -146,7 +138,7 @@ def reports(clause: Sequence[str]) -> bool:
     if any(en.is_past(after) and word in ("was", "were", "been") for word, after in pairwise(said)):
         return True
     at = 1 if said and said[0] not in en.VERBS and said[0] not in en.NOUNISH else 0
-    while at < len(said) and said[at] in _REPORTING:
+    while at < len(said) and said[at] in words("mood.reporting"):
         at += 1
     if not at or at >= len(said):
         return False
@@ -161,7 +153,7 @@ def reports(clause: Sequence[str]) -> bool:
 
 
 def _without_date(said: list[str]) -> list[str]:
-    while said and said[0] in _TIMES:
+    while said and said[0] in words("mood.times"):
         said = said[1:]
     for date in _DATES:
         said = said[len(date) :] if tuple(said[: len(date)]) == date else said
@@ -172,13 +164,8 @@ def _without_date(said: list[str]) -> list[str]:
 
 _REFUSALS: Final = phrases("prohibitions.refusals")
 _BEFORE_NOT: Final = en.SUBJECTS | en.AUXILIARIES | en.FILLERS | words("prohibitions.before_not")
-_MERELY: Final = words("prohibitions.merely")
-_INSIDE: Final = words("prohibitions.opening")  # they rule out only where they open a clause
-_NOTHING: Final = words("prohibitions.nothing")
 _AFTER_NO: Final = words("prohibitions.after_no")  # "no matter what"
-_UNTOUCHED: Final = words("prohibitions.untouched")
 _AS_IT_STANDS: Final = words("prohibitions.as_it_stands")
-_STAYS: Final = words("prohibitions.stays")
 _AS_IT_IS: Final = phrases("prohibitions.as_it_is")
 
 
@@ -195,8 +182,8 @@ def _is_negated(clause: Sequence[str]) -> bool:
     for at, word in enumerate(clause):
         following = clause[at + 1 : at + 2]
         if word in ("not", "never"):
-            return not (following and following[0] in _MERELY)
-        if opening and at and word not in _INSIDE and starts(clause[at:], _REFUSALS):
+            return not (following and following[0] in words("prohibitions.merely"))
+        if opening and at and word not in words("prohibitions.opening") and starts(clause[at:], _REFUSALS):
             return True
         opening &= word in _BEFORE_NOT or tuple(clause[at : at + 2]) in _REFUSALS
         if not opening and word in en.VERBS - en.AUXILIARIES and (word not in en.NOUNISH or not at):
@@ -209,7 +196,7 @@ def _has_empty_object(clause: Sequence[str]) -> bool:
     said = clause[1:] if clause[0] in ("i", "we") else clause
     for at, word in enumerate(said):
         following = said[at + 1] if at + 1 < len(said) else ""
-        if word == "neither" or (word in _NOTHING and at <= 2 and following != "to"):
+        if word == "neither" or (word in words("prohibitions.nothing") and at <= 2 and following != "to"):
             return True
         if word == "no" and at <= 1 and following and following not in en.STOPWORDS | _AFTER_NO:
             return True
@@ -219,11 +206,11 @@ def _has_empty_object(clause: Sequence[str]) -> bool:
 def _is_left_as_it_is(clause: Sequence[str]) -> bool:
     """ "leave the hound alone", "let it be", "leave it on", "the vents stay as they are"."""
     kept = len(clause) > 2 and clause[0] in ("leave", "let", "keep")
-    if kept and (clause[-1] in _UNTOUCHED or tuple(clause[-2:]) == ("as", "is")):
+    if kept and (clause[-1] in words("prohibitions.untouched") or tuple(clause[-2:]) == ("as", "is")):
         return True
     if kept and clause[0] == "leave" and (clause[-1] in _AS_IT_STANDS or clause[-1].endswith("ing")):
         return True
-    stays = kept or any(word in _STAYS for word in clause[:6])
+    stays = kept or any(word in words("prohibitions.stays") for word in clause[:6])
     return stays and any(tuple(clause[at : at + 3]) in _AS_IT_IS for at in range(1, len(clause) - 2))
 
 
@@ -233,8 +220,6 @@ _JOINTS: Final = en.FILLERS | words("statements.joints")
 _NEEDS: Final = words("statements.needs")
 
 
-_SEEMS: Final = words("statements.seems")
-_DUE: Final = words("statements.due")
 _FALLING: Final = en.FILLERS | words("statements.falling")
 _NO_THING: Final = en.PREPOSITIONS | en.QUESTION_WORDS | words("statements.no_thing")
 _LONGEST_THING: Final = 7
@@ -263,7 +248,7 @@ def _is_thing(subject: Sequence[str], is_verb: IsVerb) -> bool:
 
 def _is_state(said: Sequence[str]) -> bool:
     """Tell if the words after "is" say how a thing is, and not what is due or how much it shall be."""
-    if not said or said[0] in _DUE or "to" in said[:2] or not _NEEDS.isdisjoint(said):
+    if not said or said[0] in words("statements.due") or "to" in said[:2] or not _NEEDS.isdisjoint(said):
         return False
     if any(word[0].isdecimal() or word in en.NUMBERS for word in said[:3]):
         return False
@@ -275,7 +260,7 @@ def _seems(said: Sequence[str]) -> bool:
     """ "looks tired", "lives in the attic"; not "looks at the clock", "sounds the horn"."""
     follows = said[1] if len(said) > 1 else ""
     object_follows = follows in en.PREPOSITIONS | en.DETERMINERS | en.PARTICLES
-    return said[0] == "lives" or (said[0] in _SEEMS and not object_follows)
+    return said[0] == "lives" or (said[0] in words("statements.seems") and not object_follows)
 
 
 # --- small talk -----------------------------------------------------------------------------------------------

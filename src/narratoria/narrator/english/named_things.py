@@ -16,7 +16,6 @@ _KIND_KEYS: Final = ("kind", "type", "species", "breed", "role", "job")  # "the 
 _LONGEST_NAME: Final = 40
 _LONGEST_TITLE: Final = 12  # words
 _FUNCTION: Final = en.DETERMINERS | en.PREPOSITIONS | {"and", "or"}
-_PEOPLE: Final = en.stems_of("state.people")
 _THINGS: Final = en.stems_of("state.things")
 _LIVING: Final = lexicon.words("state.living")
 _LIFELESS: Final = lexicon.words("state.lifeless")
@@ -65,7 +64,7 @@ class Entity:
 def has_a_name(entity: Entity) -> bool:
     """Tell if it is kept among people, and is none of what they carry, or is spelled like a name."""
     named = entity.value[:1].isupper() and not any(letter.isdigit() for letter in entity.value)
-    return named or (bool(entity.holders & _PEOPLE) and not entity.holders & _THINGS)
+    return named or (bool(entity.holders & en.stems_of("state.people")) and not entity.holders & _THINGS)
 
 
 def is_person(entity: Entity) -> bool:

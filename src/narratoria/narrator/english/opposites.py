@@ -14,13 +14,9 @@ from narratoria.narrator.english.mood import without_opening
 
 _NONE: Final[frozenset[str]] = frozenset()
 _CANCELS: Final = en.stems_of("undoing.cancels")
-_CALLS_BACK: Final = phrases("undoing.calls_back")
 _TURNS: Final = en.stems_of("undoing.turns")
-_ENDS: Final = en.stems_of("undoing.ends")
-_KINDLES: Final = en.stems_of("undoing.kindles")
 _QUENCHES: Final = words("undoing.quenches")
 _OFF: Final = words("undoing.off")
-_PARTICLES: Final = words("undoing.particles")
 _BEFORE_VERB: Final = (
     en.SUBJECTS | en.FILLERS | (en.AUXILIARIES - {"do", "have"}) | words("undoing.before_verb")
 )
@@ -52,14 +48,14 @@ def _head(said: Sequence[str]) -> tuple[int | None, str]:
     if at >= len(said) or said[at] in en.DETERMINERS or said[at] in en.QUESTION_WORDS:
         return None, ""
     rest = said[at + 1 :]
-    beside = [word for word in (*rest[:1], *rest[-1:]) if word in _PARTICLES]
+    beside = [word for word in (*rest[:1], *rest[-1:]) if word in words("undoing.particles")]
     inside = [word for word in rest[1:] if word in _OFF | {"on"}]  # "turn the lamp off at once"
     return at, next(iter([*beside, *inside]), "")
 
 
 def _turns(said: Sequence[str], verb: str, particle: str, known: Collection[str]) -> bool | None:
     """ "cancel it", "turn it off", "blow it out", "stop ringing"; None where the verb is of another kind."""
-    if verb in _CANCELS or (verb, particle) in _CALLS_BACK:
+    if verb in _CANCELS or (verb, particle) in phrases("undoing.calls_back"):
         return _CANCELS.isdisjoint(known)
     if particle in _OFF and (verb in _TURNS or said[0] in _QUENCHES):
         return _takes_off(said[0], verb, particle, known)
@@ -72,12 +68,12 @@ def _turns(said: Sequence[str], verb: str, particle: str, known: Collection[str]
 
 def _takes_off(written: str, verb: str, particle: str, known: Collection[str]) -> bool:
     """Tell if off or out is against an action: of one that ends things it is not."""
-    if not _ENDS.isdisjoint(known):
+    if not en.stems_of("undoing.ends").isdisjoint(known):
         return False
     if verb in ("turn", "switch", "shut", "power", "toggle", "kill", "cut"):
         return True
     if written in _QUENCHES and particle == "out":
-        return not _KINDLES.isdisjoint(known) or verb not in known
+        return not en.stems_of("undoing.kindles").isdisjoint(known) or verb not in known
     return not {"on", "in", "wear", "don"}.isdisjoint(known)
 
 

@@ -16,7 +16,6 @@ from narratoria.narrator.english.numerals import Quantity, quantities
 from narratoria.narrator.english.tokens import Token, as_typed, join, tokenize
 from narratoria.narrator.english.verbs import families
 
-_LIGHT_VERBS: Final = lexicon.words("verbs.light_with_noun")
 _PHRASAL: Final = lexicon.words("verbs.with_particle")
 GIVES: Final = lexicon.words("verbs.gives")
 _ACTIONS_IN_NOUNS: Final[dict[str, str]] = lexicon.entry("nouns.actions_in_nouns")
@@ -62,7 +61,7 @@ def read(clause: Clause, finder: EntityFinder) -> Reading:
     if asked is not None:
         verb = tokens[asked].low
     body = index if verb and asked is None else 0
-    if verb in _LIGHT_VERBS and phrases:
+    if verb in lexicon.words("verbs.light_with_noun") and phrases:
         verb, phrases, body = _unfold_light_verb(tokens, verb, phrases, body)
     if not particle and verb:
         particle = next((t.low for t in tokens[-1:] if t.low in en.PARTICLES and len(tokens) > 2), "")

@@ -20,8 +20,6 @@ from narratoria.narrator.english.tokens import Token, join, tokenize
 IsVerb: TypeAlias = Callable[[str], bool]
 
 _CORRECTS: Final = phrases("second_thoughts.corrects")
-_CANCELS: Final = phrases("second_thoughts.cancels")
-_JESTS: Final = phrases("second_thoughts.jests")
 _DECLINES: Final = phrases("second_thoughts.declines")
 _BETWEEN: Final = words("second_thoughts.between")
 _MARKS: Final = frozenset(",.!;:-—–…?")
@@ -33,7 +31,7 @@ _MOST: Final = 4  # corrections in one prompt
 
 def takes_back(clause: Sequence[str]) -> bool:
     """Tell if a clause by itself takes back the one before it: "never mind", "no way"."""
-    return tuple(clause) in _CANCELS
+    return tuple(clause) in phrases("second_thoughts.cancels")
 
 
 # --- among tokens -------------------------------------------------------------------------------------------
@@ -64,7 +62,7 @@ def _without_cancelled(tokens: Sequence[Token]) -> list[Token]:
             continue
         end = next((end for end in range(at + 1, len(tokens)) if tokens[end].low in _MARKS), len(tokens))
         clause = ["" if token.quoted else token.low for token in tokens[at + 1 : end]]
-        jests = not turns and tuple(clause) in _JESTS
+        jests = not turns and tuple(clause) in phrases("second_thoughts.jests")
         if jests or tuple(clause) in _DECLINES or (not turns and takes_back(clause)):
             return _without_cancelled([*tokens[: 0 if jests else start], *tokens[end:]])
         if token.low in _SENTENCE_ENDS and not _BETWEEN.issuperset(clause):

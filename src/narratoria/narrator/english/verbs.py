@@ -31,7 +31,6 @@ def _table(reader: str) -> dict[str, Families]:
 
 _OF_TOOLS: Final = _table("tools")
 _WITH_PARTICLE: Final[dict[str, str]] = entry("particle_verbs")  # "pick up" is "take"
-_LIGHT: Final = words("verbs.light")
 
 
 def families(verb: str, particle: str = "") -> Families:
@@ -49,7 +48,7 @@ def families_of(verbs: Iterable[str]) -> Families:
 
 def says_enough(verb: str, particle: str = "") -> bool:
     """Tell if a verb says by itself what is done, as "make" and "get" do not."""
-    return f"{verb} {particle}" in _WITH_PARTICLE or verb not in _LIGHT
+    return f"{verb} {particle}" in _WITH_PARTICLE or verb not in words("verbs.light")
 
 
 # --- for the rules of a story -------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from narratoria.narrator.english.lexicon import entry, phrases, rows, words
@@ -67,6 +67,7 @@ def stem_set(text: str) -> frozenset[str]:
     return frozenset(map(stem, text.split()))
 
 
+@cache
 def stems_of(name: str) -> frozenset[str]:
     """The stems of an entry of the lexicon."""
     return frozenset(map(stem, words(name)))
@@ -74,10 +75,7 @@ def stems_of(name: str) -> frozenset[str]:
 
 def is_past(word: str) -> bool:
     """Tell if a word has the form of a verb in the past: "mowed", "rang"."""
-    return word in _PAST or (word.endswith("ed") and len(word) > 4 and word not in _NO_VERB)
-
-
-_NO_VERB: Final = words("irregular.no_verb")
+    return word in _PAST or (word.endswith("ed") and len(word) > 4 and word not in words("irregular.no_verb"))
 
 
 def _opposites() -> dict[str, frozenset[str]]:

@@ -15,7 +15,6 @@ from narratoria.narrator.local.filled_slots import KNOWN, Filling
 from narratoria.narrator.local.tool_profiles import WAYS, Slot
 
 _IN_FORCE: Final = en.stems_of("tools.in_force") | {"on"}
-_CUTS: Final = words("tools.cuts")
 _ENDINGS: Final = families("stop") | families("extinguish")
 _LIST_WORDS: Final = words("tools.list_words") | en.PREPOSITIONS
 
@@ -129,7 +128,7 @@ def _choice_by_verb(slot: Slot, reading: Reading) -> _Found | None:
 
 
 def _cuts(reading: Reading) -> bool:
-    return reading.verb in _CUTS or bool(families(reading.verb) & _ENDINGS)
+    return reading.verb in words("tools.cuts") or bool(families(reading.verb) & _ENDINGS)
 
 
 def fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:

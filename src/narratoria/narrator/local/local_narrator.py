@@ -29,7 +29,6 @@ CUT: Final = "That was more than I can take in at once: what comes last is left 
 TOO_LONG: Final = "That is more than I can take in at once. Say it in shorter requests, one after the other."
 UNKNOWN: Final = "I don't know how to do that here."
 _BACK: Final[dict[str, str]] = entry("replies.said_back")
-_TELLS_OF: Final = words("replies.tells_of")
 
 
 class LocalNarrator:
@@ -99,7 +98,9 @@ class _Answer:
 
     def _is_lost(self, clause: Clause) -> bool:
         bidden = clause.mood is Mood.ORDER or (clause.mood is Mood.QUESTION and "?" not in self.heard.prompt)
-        told = clause.tokens[0].low in _TELLS_OF  # "I am done for tonight": nothing waits for that
+        told = clause.tokens[0].low in words(
+            "replies.tells_of"
+        )  # "I am done for tonight": nothing waits for that
         return bidden and not told and any(clause is other for other in self.heard.unknown)
 
     def _ordered(self, clauses: Sequence[Clause]) -> list[PlannedCall]:

@@ -15,7 +15,6 @@ from narratoria.narrator.local.pronouns import is_of_its_kind, meant_by, meant_t
 from narratoria.narrator.local.slot_roles import Roles
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
-_INDEFINITE: Final = words("classes.indefinite")
 _LEAST: Final = 0.95  # what a phrase must score to fill a slot that is optional
 
 
@@ -203,10 +202,10 @@ class _TextFiller:
             return None, 0.0  # "… that Otto is ill": his name is not all that is to be written
         if phrase.mention:
             return phrase.mention.entity.value, KNOWN
-        if phrase.text.casefold() in _INDEFINITE:
+        if phrase.text.casefold() in words("classes.indefinite"):
             return None, 0.0
-        words = zip(range(phrase.start, phrase.end), phrase.text.split(" "), strict=False)
-        return " ".join(word for at, word in words if at not in self.filling.used) or None, WORDS
+        said = zip(range(phrase.start, phrase.end), phrase.text.split(" "), strict=False)
+        return " ".join(word for at, word in said if at not in self.filling.used) or None, WORDS
 
 
 def _list_around(phrase: Phrase, reading: Reading) -> list[Phrase]:

@@ -32,12 +32,12 @@ def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
     for score, _, slot, quantity, value in sorted(offers, key=lambda offer: offer[:2], reverse=True):
         if slot.name in filling.input or quantity.start in taken or score < 0:
             continue
-        if not quantity.clear or not jsonschema_rs.is_valid(dict(slot.schema), _plain(slot, value)):
+        if not quantity.clear or not jsonschema_rs.is_valid(dict(slot.schema), _plain(value)):
             refused.append((slot, quantity, _complaint(slot, quantity, value, reading)))
             continue
         taken.add(quantity.start)
         strength = KNOWN if score >= 1.0 else WORDS  # a number without its unit may count anything
-        filling.put(slot, _plain(slot, value), strength, range(quantity.start, quantity.end))
+        filling.put(slot, _plain(value), strength, range(quantity.start, quantity.end))
         _use_unit(slot, quantity, reading, filling)
     for slot, quantity, complaint in refused:
         if slot.name not in filling.input and quantity.start not in taken:
@@ -62,7 +62,7 @@ def _written(span: range, reading: Reading) -> str:
     return " ".join(token.text for token in reading.tokens[span.start : span.stop])
 
 
-def _plain(slot: Slot, value: float) -> int | float:
+def _plain(value: float) -> int | float:
     return int(value) if value == int(value) else value
 
 

@@ -15,7 +15,6 @@ from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 ANYTHING: Final = stems_of("tools.anything")  # kinds of no kind
 _SOMEBODY: Final = words("classes.somebody")
 _SHE: Final = words("classes.she")
-_TOGETHER: Final = words("classes.together")
 
 
 def is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
@@ -30,7 +29,7 @@ def meant_together(
     """The last list that "them" can stand for in this slot; none where it stands for one or for nothing."""
     kind = recent.of_kind(slot.words - ANYTHING)
     elsewhere = _elsewhere(slot, filling, reading)
-    for group in reversed(recent.groups if pronoun in _TOGETHER else ()):
+    for group in reversed(recent.groups if pronoun in words("classes.together") else ()):
         fits = tuple(one for one in group if one not in elsewhere and (not kind or one in kind))
         if len(fits) > 1:
             return fits

@@ -54,7 +54,6 @@ _CLOSER: Final = 4  # tools that are compared once more,
 _LEAD: Final = 1.2  # unless one is this far ahead of all others
 _ROOM: Final = 1.5  # and over the bar, or all are this far below it: a closer look changes less than that
 _BREAKS: Final = families("destroy")
-_VAGUE: Final = stems_of("tools.vague")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +258,7 @@ def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: M
     if known or not says_enough(reading.verb, reading.particle):
         return False
     held = any(reading.tokens[at].low == reading.verb for at in filling.used)
-    return not held and verb not in _VAGUE and features["meant"] < _OWN_ACTION
+    return not held and verb not in stems_of("tools.vague") and features["meant"] < _OWN_ACTION
 
 
 def _chosen_texts(tool: ToolProfile, filling: Filling) -> list[str]:

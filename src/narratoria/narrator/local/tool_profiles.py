@@ -29,10 +29,7 @@ _SAID: Final = en.stems_of("tools.said")
 _SOMEBODY: Final = words("tools.who")
 _WHO: Final = _SOMEBODY | {"name"}
 _GETS: Final = words("tools.gets")
-_TELLS: Final = en.stems_of("tools.tells")
-_ADVISES: Final = en.stems_of("tools.advises")
 # Verbs of tools that take down how things are: "the bell is broken". A tool that notes any words is none.
-_TAKES_DOWN: Final = en.stems_of("tools.takes_down")
 _ANSWERED: Final = frozenset({Mood.QUESTION, Mood.MUSING, Mood.STATEMENT})
 _BOTH: Final = frozenset({Mood.QUESTION, Mood.MUSING})
 _KINDS: Final[Mapping[str, Kind]] = {
@@ -177,11 +174,11 @@ def _answers(card: ToolCard, described: Sequence[Reading], examples: Sequence[st
     """Questions may be put to a tool that tells something, or that has one among its examples."""
     asked = {mood([t.low for t in tokenize(text)], asks=text.rstrip().endswith("?")) for text in examples}
     heads = {en.stem(reading.verb) for reading in described[:1]} | {en.stem(en.split_name(card.name)[0])}
-    if heads & _TELLS:
+    if heads & en.stems_of("tools.tells"):
         asked.add(Mood.QUESTION)
-    if heads & _TAKES_DOWN or any(_is_statement(text) for text in examples):
+    if heads & en.stems_of("tools.takes_down") or any(_is_statement(text) for text in examples):
         asked.add(Mood.STATEMENT)
-    return frozenset(asked & _ANSWERED) | (_BOTH if heads & _ADVISES else frozenset())
+    return frozenset(asked & _ANSWERED) | (_BOTH if heads & en.stems_of("tools.advises") else frozenset())
 
 
 def _is_statement(example: str) -> bool:

@@ -12,7 +12,6 @@ from narratoria.narrator.rules.patterns import REST, Choice, Group, Parts, Patte
 
 _WALKS: Final = 6  # tries per phrase wanted: many walks end in a phrase that is known already
 _LONGEST: Final = 40
-_MOVING: Final = words("story_rules.moving")
 _NO_ARTICLE: Final = en.STOPWORDS | en.PARTICLES | words("story_rules.without_article")
 
 
@@ -66,7 +65,7 @@ def readable(phrase: str) -> str:
     before = ""
     for index, word in enumerate(phrase.split()):
         if (index == 1 or before in en.PREPOSITIONS) and word not in _NO_ARTICLE:
-            said += ["to", "the"] if before in _MOVING else ["the"]
+            said += ["to", "the"] if before in words("story_rules.moving") else ["the"]
         said.append(word)
         before = word
     text = " ".join(said)

@@ -37,7 +37,6 @@ _OFFERED: Final = 0.04  # what the page offers just now is a little likelier to 
 _DOABLE: Final = 0.06  # and so is what can be done just now
 _CONSIDERED: Final = 16
 _NO_THINGS: Final = EntityFinder(())
-_ASIDES: Final = words("story_rules.asides")
 _NO: Final = words("second_thoughts.denials")
 _THING: Final = 3  # words a last resort may take for the name of a thing
 
@@ -274,4 +273,4 @@ def _is_remark(clause: Clause) -> bool:
 def _is_aside(clause: Clause) -> bool:
     """ "if it is not too much trouble" is about the wish; the wish itself stands in another clause."""
     first, *rest = [token.low for token in clause.tokens]
-    return first in _ASIDES and not en.AUXILIARIES.isdisjoint(rest)
+    return first in words("story_rules.asides") and not en.AUXILIARIES.isdisjoint(rest)

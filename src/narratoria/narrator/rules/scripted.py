@@ -31,7 +31,6 @@ from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.state import merge, plain
 from narratoria.tools.contract.conditions import SAID
 
-_HEDGES: Final = words("story_rules.hedges")
 _QUALMS: Final = pattern("story_rules.qualms")
 _WISHES: Final = pattern("story_rules.wishes")
 _SENTENCE_END: Final = re.compile(r"[.!?;]+")
@@ -323,7 +322,7 @@ def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
 
 def is_hedged(prompt: str) -> bool:
     """Tell if a prompt asks, sets a condition or wavers; no final action is done on such a prompt."""
-    if "?" in prompt or not _HEDGES.isdisjoint(word_list(prompt)):
+    if "?" in prompt or not words("story_rules.hedges").isdisjoint(word_list(prompt)):
         return True
     low = with_apostrophes(prompt).casefold()
     wish = _WISHES.search(low)
