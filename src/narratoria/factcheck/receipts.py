@@ -73,7 +73,7 @@ class Facts:
                     named = tuple(split_name(_name_of(value)))
                     if named and named != words:
                         self._note(named, here, value)
-                if _is_branch(value):
+                if isinstance(value, Mapping | Sequence) and not isinstance(value, str | bytes):
                     queue.append((value, here))
 
     def _note(self, words: tuple[str, ...], path: Path, value: Any) -> None:
@@ -95,10 +95,6 @@ class Facts:
         for name, path, value in self.nodes.get(stem(trait), []) if words else ():
             if isinstance(value, bool) and len(name) > 1 and stem(name[-2]) == stem(words[-1]):
                 yield path, value
-
-
-def _is_branch(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, Sequence) and not isinstance(value, str | bytes))
 
 
 def _name_of(value: Any) -> str:

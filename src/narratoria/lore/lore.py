@@ -164,9 +164,6 @@ class StoryMemory:
             self.entries += entries
         self.index.add(memories)
 
-    def add_entries(self, entries: Iterable[LoreEntry]) -> None:
-        self.entries += entries
-
     def add_character(self, name: str, sheet: str) -> None:
         parts = split_lore(sheet, self.count_tokens)
         self.index.add(Memory(f"{name}: {part}", "character", name) for part in parts)

@@ -124,7 +124,7 @@ def recollect(story: Story) -> StoryMemory | None:
     memory = StoryMemory(cached, model.count_tokens)
     memory.add_lore(story.lore)
     for imported in import_folder(story.root / "lore")[0]:
-        memory.add_entries(imported.entries)
+        memory.entries += imported.entries
         for character in imported.characters:
             memory.add_character(character.name, character.sheet)
     return memory

@@ -267,7 +267,10 @@ def _opens_relation(said: str, rest: Sequence[Token], piece: Piece, is_verb: IsV
     if kind in ("sequence", "preceding"):
         return bool(piece.tokens) or said != "beforehand"
     if kind in ("before", "after"):
-        return is_gerund(rest[0]) or rest[0].low in en.SUBJECTS or _is_passive(rest, is_verb)
+        # "once *the kettle is scrubbed*", and not a mere time, "after the storm"
+        end = next((at for at, token in enumerate(rest) if token.low in _JOIN | _ENDS), len(rest))
+        passive = active(rest[:end], is_verb) is not None
+        return is_gerund(rest[0]) or rest[0].low in en.SUBJECTS or passive
     if said == "than":
         return any(token.low in ("rather", "sooner") for token in piece.tokens)
     if said == "but":
@@ -282,12 +285,6 @@ def _opens_exception(rest: Sequence[Token], piece: Piece, is_verb: IsVerb) -> bo
     whole = any(token.low in words("clauses.every") and not token.quoted for token in piece.tokens)
     plain = not starts_clause(rest, "but", is_verb) and rest[0].low not in _NOT_LEFT_OUT
     return whole and (plain or all(token.low in _EMPTY for token in piece.tokens))
-
-
-def _is_passive(rest: Sequence[Token], is_verb: IsVerb) -> bool:
-    """Tell "once *the kettle is scrubbed*" from a mere time, "after the storm"."""
-    end = next((at for at, token in enumerate(rest) if token.low in _JOIN | _ENDS), len(rest))
-    return active(rest[:end], is_verb) is not None
 
 
 _VERB_STEMS: Final = frozenset(en.stem(verb) for verb in en.VERBS - en.NOUNISH)

@@ -65,15 +65,11 @@ class Span:
         tokens, start, end = self.tokens, self.start, self.end
         if mention and mention.start > start and (whom := self._opens_with(mention.start)):
             return self._two(whom.end, whom, mention.start, mention)
-        named = tokens[start].text[:1].isupper()
-        if (
-            mention
-            and not self.prep
-            and not _quantifier(tokens, start)
-            and _names_whom(mention, start, end, named)
-        ):
-            return self._two(mention.end, mention, mention.end, None)
-        return []
+        if not mention or self.prep or _quantifier(tokens, start):
+            return []
+        whole = mention.start == start and mention.end < end and mention.strength >= 1.0
+        somebody = tokens[start].text[:1].isupper() or is_being(mention.entity)
+        return self._two(mention.end, mention, mention.end, None) if whole and somebody else []
 
     def _two(self, end: int, first: Mention, start: int, second: Mention | None) -> list[Phrase]:
         rest = Phrase("", start, self.end, " ".join(as_typed(self.tokens[start : self.end])), second)
@@ -98,11 +94,6 @@ class Span:
         """The thing that the words up to `end` name to the last."""
         mention = self._find(self.start, end)
         return mention if mention and mention.end == end else None
-
-
-def _names_whom(mention: Mention, start: int, end: int, named: bool) -> bool:
-    whole = mention.start == start and mention.end < end and mention.strength >= 1.0
-    return whole and (named or bool(is_being(mention.entity)))
 
 
 def _quantifier(tokens: Sequence[Token], start: int) -> str:

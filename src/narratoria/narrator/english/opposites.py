@@ -37,7 +37,12 @@ def undoes(clause: Sequence[str], actions: Collection[str]) -> bool:
     if _is_reverse(verb, known):
         return True
     turned = _turns(said, verb, particle, known)
-    return _is_opposite(verb, known) if turned is None else turned
+    if turned is not None or verb in known:
+        return bool(turned)
+    against = en.OPPOSITES.get(verb, _NONE)
+    # What opens and shuts a hatch also unseals it.
+    both = any(against & en.OPPOSITES.get(word, _NONE) for word in known)
+    return not both and not against.isdisjoint(known)
 
 
 def _head(said: Sequence[str]) -> tuple[int | None, str]:
@@ -75,13 +80,6 @@ def _takes_off(written: str, verb: str, particle: str, known: Collection[str]) -
     if written in _QUENCHES and particle == "out":
         return not en.stems_of("undoing.kindles").isdisjoint(known) or verb not in known
     return not {"on", "in", "wear", "don"}.isdisjoint(known)
-
-
-def _is_opposite(verb: str, known: Collection[str]) -> bool:
-    against = en.OPPOSITES.get(verb, _NONE)
-    # What opens and shuts a hatch also unseals it.
-    both = any(against & en.OPPOSITES.get(word, _NONE) for word in known)
-    return verb not in known and not both and not against.isdisjoint(known)
 
 
 def _is_reverse(verb: str, known: Collection[str]) -> bool:

@@ -45,10 +45,12 @@ def amended(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
         if not at:
             break
         before, after = rest[:at], rest[end:]
-        start, stop = _clause_start(before, is_verb), _clause_end(after, is_verb)
+        ends = (at + 1 for at in range(len(before) - 1, 0, -1) if _ends_clause(before, at, is_verb))
+        start = next(ends, 0)
+        stop = next((at for at in range(len(after)) if _ends_clause(after, at, is_verb)), len(after))
         wrong, right = before[start:], after[:stop]
         if right and not starts_clause(right, "", is_verb):
-            right = _replaced(wrong, right, is_verb)
+            right = _replaced(wrong, right)
         rest = [*before[:start], *right, *after[stop:]]
     return _without_cancelled(rest)
 
@@ -103,15 +105,6 @@ def _correcting_width(tokens: Sequence[Token], at: int) -> int:
     return 0
 
 
-def _clause_start(tokens: Sequence[Token], is_verb: IsVerb) -> int:
-    places = range(len(tokens) - 1, 0, -1)
-    return next((at + 1 for at in places if _ends_clause(tokens, at, is_verb)), 0)
-
-
-def _clause_end(tokens: Sequence[Token], is_verb: IsVerb) -> int:
-    return next((at for at in range(len(tokens)) if _ends_clause(tokens, at, is_verb)), len(tokens))
-
-
 def _ends_clause(tokens: Sequence[Token], at: int, is_verb: IsVerb) -> bool:
     if tokens[at].quoted:
         return False
@@ -119,7 +112,7 @@ def _ends_clause(tokens: Sequence[Token], at: int, is_verb: IsVerb) -> bool:
     return tokens[at].low in _CLAUSE_ENDS or (joins and starts_clause(tokens[at + 1 :], "", is_verb))
 
 
-def _replaced(wrong: list[Token], right: list[Token], is_verb: IsVerb) -> list[Token]:
+def _replaced(wrong: list[Token], right: list[Token]) -> list[Token]:
     """The wrong clause with `right` in its place: of the same preposition, of the number, of the last thing."""
     first = right[0].low
     if len(wrong) == 1 and len(right) == 1:

@@ -7,7 +7,7 @@ from typing import Final
 
 from narratoria.narrator.embedding.minilm import CachedEmbedder, Embedder
 from narratoria.narrator.embedding.vectors import Vectors, np
-from narratoria.narrator.local.tool_matching import NONE, Candidate, ToolIndex, fingerprint
+from narratoria.narrator.local.tool_matching import NONE, ToolIndex, fingerprint
 from narratoria.narrator.protocol import ToolCard
 
 _MAX_CATALOGUES: Final = 16
@@ -31,10 +31,6 @@ class Knowledge:
                 self._indexes.pop(next(iter(self._indexes)))
             self._indexes[key] = ToolIndex.build(tools, self._embedder, self._tuned)
         return self._indexes[key]
-
-    def outweighs(self, candidate: Candidate) -> bool:
-        """Tell if a tool is likelier meant than none at all."""
-        return candidate.own_score > self.bar
 
     def embed(self, texts: Sequence[str], *, tuned: bool = False) -> Vectors:
         embedder = self._tuned if tuned else self._embedder

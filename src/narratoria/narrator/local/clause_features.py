@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from narratoria.narrator.english import words as en
@@ -149,14 +149,10 @@ def grounds(tool: ToolProfile, reading: Reading, filling: Filling, near: float) 
         return chosen or bool(own & en.content_stems(tool.card.name) - en.PARTICLES)
     if own & tool.words or (own and filling.refers) or _holds_something_known(tool, reading, filling):
         return True
-    if _is_akin(tool, reading, said):
+    akin = any(families(token.low, reading.particle) & tool.families for token in said)
+    if akin or (reading.verb and is_its_action(tool, reading)):
         return True
     return near > (_NEAR if own and len(said) >= _SENTENCE else _NEARER) and bool(said)
-
-
-def _is_akin(tool: ToolProfile, reading: Reading, said: Sequence[Token]) -> bool:
-    akin = any(families(token.low, reading.particle) & tool.families for token in said)
-    return akin or (bool(reading.verb) and is_its_action(tool, reading))
 
 
 def _is_small_talk(reading: Reading) -> bool:

@@ -264,7 +264,8 @@ class Comprehension:
 
     def _choose(self, reading: Reading, sense: Sense, mood: Mood) -> Candidate | None:
         """The tool the clause means, with its input; None where nothing here does that."""
-        ranked = self.index.rank(reading, self._recent(), sense, mood, self.knowledge.bar)
+        recent = self.spoken_of.recent(self.scene.kinds, self.scene.people)
+        ranked = self.index.rank(reading, recent, sense, mood, self.knowledge.bar)
         self.observed.append(ranked)
         passed_over = False  # a likelier tool lacks something: another must account for every word
         for candidate in ranked:
@@ -276,7 +277,7 @@ class Comprehension:
                 return None
             if not candidate.grounded:
                 continue
-            meant = self.knowledge.outweighs(candidate)
+            meant = candidate.own_score > self.knowledge.bar
             if meant and not candidate.is_wanting and not (passed_over and candidate.leaves_words_over):
                 return candidate
             passed_over |= meant and candidate.is_wanting
@@ -285,9 +286,6 @@ class Comprehension:
             if candidate.names_the_action or not (meant or candidate.is_wanting):
                 return None
         return None
-
-    def _recent(self) -> Recent:
-        return self.spoken_of.recent(self.scene.kinds, self.scene.people)
 
     def is_disabled(self, card: ToolCard) -> bool:
         disabled = self.request.disabled_skills

@@ -110,18 +110,11 @@ def _bare(reading: Reading) -> list[Clause]:
     end = max((phrase.end for phrase in reading.phrases), default=0)
     joints = [-1, *(at for at in _joints(reading) if at < end), len(reading.tokens)]
     parts = [range(one + 1, other) for one, other in pairwise(joints)]
-    named = [
-        any(
-            p.mention and p.start in part and len(part) > p.mention.end - p.mention.start
-            for p in reading.phrases
-        )
-        for part in parts
-    ]
-    return (
-        [Clause(reading.tokens[part.start : part.stop]) for part in parts]
-        if len(parts) > 1 and all(named)
-        else []
-    )
+    mentions = [(phrase.start, phrase.mention) for phrase in reading.phrases if phrase.mention]
+    for part in parts:
+        if not any(at in part and len(part) > named.end - named.start for at, named in mentions):
+            return []
+    return [Clause(reading.tokens[part.start : part.stop]) for part in parts if len(parts) > 1]
 
 
 def _segments(reading: Reading) -> list[range]:

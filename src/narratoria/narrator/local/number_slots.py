@@ -38,7 +38,8 @@ def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
         taken.add(quantity.start)
         strength = KNOWN if score >= 1.0 else WORDS  # a number without its unit may count anything
         filling.put(slot, _plain(value), strength, range(quantity.start, quantity.end))
-        _use_unit(slot, quantity, reading, filling)
+        unit = reading.stems[quantity.end : quantity.end + 1]
+        filling.used.update({quantity.end} if {*unit} & {*slot.words, *slot.described, *SECONDS} else ())
     for slot, quantity, complaint in refused:
         if slot.name not in filling.input and quantity.start not in taken:
             filling.unfit.append(complaint)
@@ -64,12 +65,6 @@ def _written(span: range, reading: Reading) -> str:
 
 def _plain(value: float) -> int | float:
     return int(value) if value == int(value) else value
-
-
-def _use_unit(slot: Slot, quantity: Quantity, reading: Reading, filling: Filling) -> None:
-    unit = quantity.end
-    if unit < len(reading.stems) and reading.stems[unit] in slot.words | slot.described | SECONDS.keys():
-        filling.used.add(unit)
 
 
 def _complaint(slot: Slot, quantity: Quantity, value: float, reading: Reading) -> str:

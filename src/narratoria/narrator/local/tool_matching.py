@@ -172,7 +172,8 @@ class _Look:
         reading = self.reading
         features = self._features(at, tool, filling)
         alien = self.mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
-        opposite = _undoes(reading, tool)
+        said = [token.low for token in reading.tokens]
+        opposite = bool(reading.verb) and undoes(said, tool.actions)
         plain = says_enough(reading.verb, reading.particle)
         near = features["meant"] + features["likeness"]
         grounded = grounds(tool, reading, filling, near)
@@ -239,10 +240,6 @@ def _typed(tool: ToolProfile, reading: Reading, filling: Filling) -> str:
     }
     words = [called.get(at, [token.low]) for at, token in enumerate(reading.tokens)]
     return " ".join(word for part in words for word in part)
-
-
-def _undoes(reading: Reading, tool: ToolProfile) -> bool:
-    return bool(reading.verb) and undoes([token.low for token in reading.tokens], tool.actions)
 
 
 def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Mapping[str, float]) -> bool:

@@ -176,14 +176,10 @@ def _answers(card: ToolCard, described: Sequence[Reading], examples: Sequence[st
     heads = {en.stem(reading.verb) for reading in described[:1]} | {en.stem(en.split_name(card.name)[0])}
     if heads & en.stems_of("tools.tells"):
         asked.add(Mood.QUESTION)
-    if heads & en.stems_of("tools.takes_down") or any(_is_statement(text) for text in examples):
+    first = (clause for text in examples for clause in split_clauses(tokenize(text))[:1])
+    if heads & en.stems_of("tools.takes_down") or any(clause.mood is Mood.STATEMENT for clause in first):
         asked.add(Mood.STATEMENT)
     return frozenset(asked & _ANSWERED) | (_BOTH if heads & en.stems_of("tools.advises") else frozenset())
-
-
-def _is_statement(example: str) -> bool:
-    clauses = split_clauses(tokenize(example))
-    return bool(clauses) and clauses[0].mood is Mood.STATEMENT
 
 
 def _validator(parameters: Mapping[str, Any]) -> jsonschema_rs.Validator | None:
@@ -200,9 +196,7 @@ def _input(example: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _read(text: str) -> Reading:
     clauses = split_clauses(tokenize(text))
-    if not clauses:
-        return Reading((), "", "", [], [])
-    return read(clauses[0], _NOBODY)
+    return read(clauses[0], _NOBODY) if clauses else Reading((), "", "", [], [])
 
 
 def _slots(parameters: Mapping[str, Any], examples: Shown) -> list[Slot]:

@@ -145,7 +145,7 @@ class Meanings:
 
     def nearest(self, said: Said, names: Sequence[str], count: int) -> list[Meaning]:
         """The phrases of these rules the clause most likely means, best first."""
-        rows = self._rows_of(names)
+        rows = sorted({at for name in names for at in self._rows[name]})
         if not rows:
             return []
         likeness = dict(
@@ -177,9 +177,6 @@ class Meanings:
         if isinstance(self._embedder, CachedEmbedder):
             return self._embedder.embed(texts, keep=False)  # what a player types does not pile up on disk
         return self._embedder.embed(texts)
-
-    def _rows_of(self, names: Sequence[str]) -> list[int]:
-        return sorted({at for name in names for at in self._rows[name]})
 
     def _bars(self, said: Said, name: str) -> bool:
         """Tell if a rule cannot be meant: the clause undoes its action, or plainly names another."""
