@@ -15,6 +15,8 @@ const MARGIN_ABOVE_TURN = 24;
 /** A picture of which so much can be seen has been found. */
 const HALF = 0.5;
 const MOST_DISMISSED = 300;
+/** From so many turns on, those out of sight are not laid out. */
+const MANY = 200;
 
 export class StoryView {
   /** @param {import("./game.js").Game} game */
@@ -77,6 +79,7 @@ export class StoryView {
       this.empty = null;
       this.turns.show(shown, (turn) => `${turn.turn} ${turn.ts}`, (turn) => new TurnPart(this, turn));
     }
+    this.page.classList.toggle("many", shown.length > MANY);
     this.#showEnding();
     this.#offerEarlier();
     const parts = blank ? [] : [...this.turns.parts.values()];
