@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -54,6 +55,9 @@ _NONE: Final = (
     "no language model is configured: choose one in Settings under Language model, or with narratoria model use, "
     "or set NARRATORIA_LLM_URL"
 )
+
+
+_writing = Lock()  # two windows may save at once
 
 
 class ChoiceInvalid(NarratoriaError):
@@ -116,33 +120,38 @@ def choose(wanted: ModelChoice, key: str | None = None) -> ModelChoice:
     it away.
     """
     wanted = checked(wanted)
-    if key:
-        # With the key goes the server it belongs to: it is never sent to another one, whatever the file says.
-        place: Literal["", "keyring", "file"] = secret_keeping.keep(
-            _SECRET, f"{_origin(wanted.address)} {checked_key(key)}"
-        )
-    elif (
-        key is None and (before := _readable()) and before.key and same_server(before.address, wanted.address)
-    ):
-        place = before.key
-    else:
-        secret_keeping.forget(_SECRET)
-        place = ""
-    wanted = msgspec.structs.replace(wanted, key=place)
-    path = _file()
-    make_folder(path.parent)
-    fresh = path.with_name("model.json.new")
-    fresh.unlink(missing_ok=True)
-    make_file(fresh)
-    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(wanted), indent=2))
-    fresh.replace(path)
+    with _writing:
+        if key:
+            # With the key goes the server it belongs to: it is never sent to another one, whatever the file says.
+            place: Literal["", "keyring", "file"] = secret_keeping.keep(
+                _SECRET, f"{_origin(wanted.address)} {checked_key(key)}"
+            )
+        elif (
+            key is None
+            and (before := _readable())
+            and before.key
+            and same_server(before.address, wanted.address)
+        ):
+            place = before.key
+        else:
+            secret_keeping.forget(_SECRET)
+            place = ""
+        wanted = msgspec.structs.replace(wanted, key=place)
+        path = _file()
+        make_folder(path.parent)
+        fresh = path.with_name("model.json.new")
+        fresh.unlink(missing_ok=True)
+        make_file(fresh)
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(wanted), indent=2))
+        fresh.replace(path)
     return wanted
 
 
 def forget() -> None:
     """Delete the choice, and the key."""
-    secret_keeping.forget(_SECRET)
-    _file().unlink(missing_ok=True)
+    with _writing:
+        secret_keeping.forget(_SECRET)
+        _file().unlink(missing_ok=True)
 
 
 def key_for(address: str) -> str | None:
