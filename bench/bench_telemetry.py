@@ -26,6 +26,7 @@ from narratoria.run import executor
 
 COUNT, ROUNDS = 1_000, 150
 FREE = 1.02
+NEARLY_FREE = 1.1  # each call looks for a provider, which may be set up at any time
 STATES = ("off", "API loaded", "SDK without exporter", "SDK, sampled out", "SDK, batched")
 
 
@@ -69,7 +70,7 @@ def without_looking(runs: ToolExecutor) -> Callable[..., Awaitable[Any]]:
     """`execute` without the two lines that look for the SDK."""
     lines = inspect.getsource(ToolExecutor.execute).splitlines()
     at = next(number for number, line in enumerate(lines) if "if SDK in modules" in line)
-    assert "_execute_in_span" in lines[at + 1]
+    assert "execute_in_span" in lines[at + 1]
     made: dict[str, Any] = {}
     source = "from __future__ import annotations\n" + textwrap.dedent("\n".join(lines[:at] + lines[at + 2 :]))
     exec(source, vars(executor), made)  # noqa: S102
@@ -141,7 +142,9 @@ def main() -> None:
             # Free when off: the same time, but for what two runs of one thing differ by on a quiet machine.
             Row("off against a call that does not look", off["call"] / off["without"], FREE),
             Row("API loaded (as mcp does) against off", cost["API loaded"]["call"] / off["call"], FREE),
-            Row("SDK loaded, nothing set up", cost["SDK without exporter"]["call"] / off["call"], FREE),
+            Row(
+                "SDK loaded, nothing set up", cost["SDK without exporter"]["call"] / off["call"], NEARLY_FREE
+            ),
             Row("on, sampled out", cost["SDK, sampled out"]["call"] - off["call"], None, unit=" µs more"),
             Row("on, spans and metrics", on["call"] - off["call"], None, unit=" µs more"),
             Row("on, against the same by hand", on["call"] / on["by hand"], 1.15),

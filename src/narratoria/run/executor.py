@@ -28,7 +28,7 @@ from narratoria.run.effect_application import apply_effects
 from narratoria.run.middleware import Around, checked_around, execute_around
 from narratoria.run.retry_decision import may_retry
 from narratoria.session import Draft, Session, ToolInvoked
-from narratoria.telemetry import SDK
+from narratoria.telemetry.provider import SDK, live
 from narratoria.tools.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class ToolExecutor:
         """Run one tool, by name or itself, with an object of JSON data or an instance of its params type. Inside a
         handler, pass `context.session`: the call becomes part of that transaction.
         """
-        if SDK in modules and not in_span:
+        if SDK in modules and not in_span and live():
             return await execute_in_span(self, name, args, Session() if session is None else session, call)
         if self.around and (call is None or not call.inside):
             return await self._execute_around(name, args, Session() if session is None else session, call)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from sys import modules
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from narratoria import telemetry
 from narratoria.run import records
 from narratoria.session.attempt_note import AttemptNote
-from narratoria.telemetry import SDK
+from narratoria.telemetry.provider import live
 from narratoria.tools.retry import may_have_acted, pause
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ async def may_retry(
     delay = policy.backoff.delay(retries + 1)
     if root.recording:
         root.record(records.call_retrying(root, call_id, attempt, delay, error, started))
-    if SDK in modules:
+    if live():
         telemetry.retried(tool.name, attempt, delay, error.code)
     await pause(delay)
     if root.recording:

@@ -3,6 +3,7 @@
 The names are those of the semantic conventions for generative AI; they stand in `names`. Each function returns an
 operation for a `with` block: its span is current while the block runs, and its duration is measured. Nothing is
 imported or made before the program has loaded the OpenTelemetry SDK: till then a call pays for `SDK in sys.modules`.
+A program that has loaded it and set up no provider gets no spans of calls either: `live` looks for one.
 """
 
 from __future__ import annotations
@@ -11,23 +12,20 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
-from narratoria.telemetry.names import ATTRIBUTES, HISTOGRAMS, RETRIES
+from narratoria.telemetry.names import ATTRIBUTES
+from narratoria.telemetry.provider import SDK, api, live
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.metrics import Counter, Histogram
-    from opentelemetry.trace import Span, SpanKind, Tracer
-
-SDK: Final = "opentelemetry.sdk"
-"""The module that a program loads when it uses OpenTelemetry. Its API alone, which libraries load, makes no span."""
+    from opentelemetry.trace import Span
 
 CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The variable that allows arguments, results, messages and error texts on spans: `true`."""
@@ -39,11 +37,6 @@ _FUNCTIONS: Final = frozenset({"function", "composition"})  # other kinds run el
 _CODE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}|[1-5][0-9]{2}")
 _TRUE: Final = frozenset({"1", "true", "span_only", "span_and_event"})
 _captures: bool | None = None
-
-
-def on() -> bool:
-    """Tell if the program uses OpenTelemetry."""
-    return SDK in sys.modules
 
 
 def capture_content(allowed: bool | None = True) -> None:
@@ -103,6 +96,7 @@ class _Live(Operation):
     """An operation with a span."""
 
     __slots__ = (
+        "_attributes",
         "_error",
         "_labels",
         "_message",
@@ -112,7 +106,6 @@ class _Live(Operation):
         "_span",
         "_started",
         "_token",
-        "_values",
         "kind",
     )  # fmt: skip
 
@@ -124,14 +117,16 @@ class _Live(Operation):
         *,
         client: bool = False,
         parent: Context | None = None,
+        made: dict[str, Any] | None = None,
         **values: Any,
     ) -> None:
+        """`made` are attributes by their own names, in place of `values`."""
         self._name = name
         self._metric = metric
         self._labels = labels
-        self.kind = _api().client if client else _api().internal
+        self.kind = api().client if client else api().internal
         self._parent = parent
-        self._values = values
+        self._attributes = _attributes(values) if made is None else made
         self._error: str | None = None
         self._message = ""
         self._span: Span | None = None
@@ -139,12 +134,10 @@ class _Live(Operation):
         self._started = 0.0
 
     def __enter__(self) -> Operation:
-        api = _api()
+        otel = api()
         self._started = perf_counter()
-        self._span = span = api.tracer.start_span(
-            self._name, self._parent, self.kind, _attributes(self._values)
-        )
-        self._token = api.attach(api.with_span(span, self._parent))
+        self._span = span = otel.tracer.start_span(self._name, self._parent, self.kind, self._attributes)
+        self._token = otel.attach(otel.with_span(span, self._parent))
         return self
 
     def __exit__(
@@ -154,12 +147,17 @@ class _Live(Operation):
             self.failed(_code_of(error), str(error))
         self.end()
         if kind is not GeneratorExit:  # a coroutine that is thrown away ends in somebody else's context
-            _api().detach(self._token)
+            api().detach(self._token)
 
     def note(self, **values: Any) -> None:
-        self._values.update(values)
-        if self._span is not None and self._span.is_recording():
-            self._span.set_attributes(_attributes(values))
+        span = self._span
+        recording = span is not None and span.is_recording()
+        for name, value in values.items():
+            if value is not None:
+                named = ATTRIBUTES[name]
+                self._attributes[named] = value
+                if recording:
+                    span.set_attribute(named, value)  # type: ignore[union-attr]
 
     def rename(self, name: str) -> None:
         if self._span is not None:
@@ -170,7 +168,7 @@ class _Live(Operation):
         self.note(agent=agent)
 
     def keep(self, **values: Any) -> None:
-        if self._span is not None and self._span.is_recording() and captures():
+        if captures() and self._span is not None and self._span.is_recording():
             self.note(**{name: _as_json(value) for name, value in values.items() if value is not None})
 
     def failed(self, code: str, message: str = "") -> None:
@@ -179,23 +177,25 @@ class _Live(Operation):
             self._message = message
 
     def end(self) -> None:
-        span, api = self._span, _api()
+        span, otel = self._span, api()
         if span is None:
             return
         self._span = None
-        labels = {name: self._values.get(name) for name in self._labels}
         if self._error is not None:
-            labels["error"] = self._error
             span.set_attribute(ATTRIBUTES["error"], self._error)
             text = self._message[:MAX_CONTENT] if captures() else None
-            span.set_status(api.wrong, text)
+            span.set_status(otel.wrong, text)
         if self._metric is not None:
-            api.histograms[self._metric].record(perf_counter() - self._started, _attributes(labels))
+            told = self._attributes
+            labels = {name: told[name] for one in self._labels if (name := ATTRIBUTES[one]) in told}
+            if self._error is not None:
+                labels[ATTRIBUTES["error"]] = self._error
+            otel.histograms[self._metric].record(perf_counter() - self._started, labels)
         span.end()
 
     def environment(self) -> Mapping[bytes, bytes]:
         carrier: dict[str, str] = {}
-        _api().inject(carrier)
+        api().inject(carrier)
         return {name.upper().encode(): value.encode() for name, value in carrier.items()}
 
 
@@ -210,23 +210,23 @@ def http_request(method: str, path: str, scheme: str, headers: Mapping[str, str]
         return OFF
     labels = ("method", "route", "scheme", "status")
     made = _Live(
-        method, "http.server.request.duration", labels, parent=_api().extract(headers),
+        method, "http.server.request.duration", labels, parent=api().extract(headers),
         method=method, path=path, scheme=scheme,
     )  # fmt: skip
-    made.kind = _api().server
+    made.kind = api().server
     return made
 
 
 def turn(story: str, session: str, number: int) -> Operation:
     """One turn of a story."""
-    if SDK not in sys.modules:
+    if not live():
         return OFF
     return _agent(story, session, turn=number)
 
 
 def evaluation(prompt: str, session: str) -> Operation:
     """The agent loop over one prompt."""
-    return _agent(prompt, session) if SDK in sys.modules else OFF
+    return _agent(prompt, session) if live() else OFF
 
 
 def _agent(name: str, session: str, **values: Any) -> Operation:
@@ -238,12 +238,12 @@ def _agent(name: str, session: str, **values: Any) -> Operation:
 
 def generation(attempt: int) -> Operation:
     """The making of a plan. Who of several narrators made it is known, and told, at the end."""
-    return _Live("plan", operation="plan", attempt=attempt) if SDK in sys.modules else OFF
+    return _Live("plan", operation="plan", attempt=attempt) if live() else OFF
 
 
 def plan(name: str, calls: int) -> Operation:
     """The execution of a plan."""
-    if SDK not in sys.modules:
+    if not live():
         return OFF
     return _Live(
         "invoke_workflow", "gen_ai.workflow.duration", operation="invoke_workflow", plan=name, calls=calls
@@ -252,19 +252,32 @@ def plan(name: str, calls: int) -> Operation:
 
 def tool_call(tool: str | None, asked: str, call: str, kind: str) -> Operation:
     """One call of a tool, with its retries. `tool` is None where no tool has the name that was asked for."""
-    return _Live(
-        f"execute_tool {tool or ''}".rstrip(), "gen_ai.execute_tool.duration", ("tool", "tool_type"),
-        operation="execute_tool", tool=tool or OTHER, asked=None if tool else asked[:200], call=call,
-        kind=kind or None, tool_type="function" if kind in _FUNCTIONS else "extension" if kind else None,
-    )  # fmt: skip
+    name, known = _known(tool, kind)
+    made = {**known, ATTRIBUTES["call"]: call}
+    if not tool:
+        made[ATTRIBUTES["asked"]] = asked[:200]
+    return _Live(name, "gen_ai.execute_tool.duration", ("tool", "tool_type"), made=made)
+
+
+@lru_cache(maxsize=4_096)
+def _known(tool: str | None, kind: str) -> tuple[str, dict[str, Any]]:
+    """The name of a span and the attributes that all calls of a tool share."""
+    return f"execute_tool {tool or ''}".rstrip(), _attributes(
+        {
+            "operation": "execute_tool",
+            "tool": tool or OTHER,
+            "kind": kind or None,
+            "tool_type": "function" if kind in _FUNCTIONS else "extension" if kind else None,
+        }
+    )
 
 
 def retried(tool: str, attempt: int, delay: float, code: str) -> None:
     """A failed attempt after which the current call is tried again."""
     code = code if _CODE.fullmatch(code) else OTHER
-    _api().retries.add(1, _attributes({"tool": tool, "error": code}))
+    api().retries.add(1, _attributes({"tool": tool, "error": code}))
     told = _attributes({"attempt": attempt, "delay": delay, "error": code})
-    _api().current().add_event("narratoria.call.retry", told)
+    api().current().add_event("narratoria.call.retry", told)
 
 
 def process(path: str) -> Operation:
@@ -277,7 +290,7 @@ def process(path: str) -> Operation:
 
 def chat(provider: str, model: str | None, address: str, max_tokens: int) -> Operation:
     """One request to a model."""
-    if SDK not in sys.modules:
+    if not live():
         return OFF
     url = urlsplit(address)
     port = url.port or {"http": 80, "https": 443}.get(url.scheme)
@@ -291,11 +304,11 @@ def chat(provider: str, model: str | None, address: str, max_tokens: int) -> Ope
 
 def tokens(provider: str, model: str | None, asked: int, answered: int) -> None:
     """The tokens of a request, as the model's server counted them."""
-    if SDK not in sys.modules:
+    if not live():
         return
     for kind, number in (("input", asked), ("output", answered)):
         labels = {"operation": "chat", "provider": provider, "model": model, "token_type": kind}
-        _api().histograms["gen_ai.client.token.usage"].record(number, _attributes(labels))
+        api().histograms["gen_ai.client.token.usage"].record(number, _attributes(labels))
 
 
 def message(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,57 +328,6 @@ def message(one: Mapping[str, Any]) -> dict[str, Any]:
             {"type": "tool_call", "id": call["id"], "name": asked["name"], "arguments": asked["arguments"]}
         )
     return {"role": role, "parts": parts}
-
-
-# --- OpenTelemetry ----------------------------------------------------------------------------------------
-
-
-class _Api(NamedTuple):
-    """The parts of OpenTelemetry in use, imported once."""
-
-    tracer: Tracer
-    histograms: Mapping[str, Histogram]
-    retries: Counter
-    attach: Any
-    detach: Any
-    with_span: Any
-    current: Any
-    inject: Any
-    extract: Any
-    internal: SpanKind
-    client: SpanKind
-    server: SpanKind
-    wrong: Any
-
-
-@cache
-def _api() -> _Api:
-    from opentelemetry import context, metrics, propagate, trace
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    from narratoria import __version__
-
-    meter = metrics.get_meter("narratoria", __version__)
-    return _Api(
-        tracer=trace.get_tracer("narratoria", __version__),
-        histograms={
-            name: meter.create_histogram(
-                name, unit, description, explicit_bucket_boundaries_advisory=[float(one) for one in bounds]
-            )
-            for name, (unit, description, bounds) in HISTOGRAMS.items()
-        },
-        retries=meter.create_counter(RETRIES, "{retry}", "Attempts of calls that were tried again."),
-        attach=context.attach,
-        detach=context.detach,
-        with_span=trace.set_span_in_context,
-        current=trace.get_current_span,
-        inject=TraceContextTextMapPropagator().inject,  # without baggage: it is not for strangers
-        extract=propagate.extract,
-        internal=trace.SpanKind.INTERNAL,
-        client=trace.SpanKind.CLIENT,
-        server=trace.SpanKind.SERVER,
-        wrong=trace.StatusCode.ERROR,
-    )
 
 
 def _attributes(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from narratoria import telemetry
+from narratoria.telemetry.provider import on
 
 UNTRACED: Final = "/static/"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -24,7 +25,7 @@ class Tracing:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not telemetry.on() or scope["type"] != "http" or scope["path"].startswith(UNTRACED):
+        if not on() or scope["type"] != "http" or scope["path"].startswith(UNTRACED):
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)

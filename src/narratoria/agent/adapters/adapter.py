@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from narratoria import telemetry
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject, ModelAsked
+from narratoria.telemetry.provider import live
 from narratoria.tools.tool import Tool
 from narratoria.unicode_text import legible
 
@@ -151,7 +152,7 @@ async def complete(
     adapter: Adapter, request: ModelRequest, on_text: Callable[[str], None] = unheard
 ) -> ModelReply:
     """Ask a model through its adapter, in a span. The adapter may tell its `provider`, `model` and `address`."""
-    if not telemetry.on():
+    if not live():
         return await adapter.complete(request, on_text)
     provider = str(getattr(adapter, "provider", type(adapter).__name__))
     model: str | None = getattr(adapter, "model", None)
