@@ -83,6 +83,9 @@ def test_a_key_goes_to_its_server_alone_and_is_never_given_out(
         events = client.get(f"/sessions/{session}/events?once=1").text
         assert '"model_asked"' in events and '"inputTokens":10' in events and '"cost":0.00002' in events
         export = client.get(f"/sessions/{session}/export").content
+        media = {"Content-Type": "application/octet-stream"}
+        twin = client.post("/import", content=export, headers=media).raise_for_status().json()["id"]
+        assert '"model_asked"' in client.get(f"/sessions/{twin}/events?once=1").text
         unpacked = b"".join(
             zipfile.ZipFile(BytesIO(export)).read(one) for one in zipfile.ZipFile(BytesIO(export)).namelist()
         )
@@ -175,6 +178,13 @@ def test_a_model_is_found_tested_saved_and_tells_the_story(
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Settings").click()
         section.locator("summary").first.click()
+        shoot(page, "model-kept-key")
+        section.get_by_role("button", name="Remove the key").click()
+        section.get_by_role("button", name="Save").click()
+        expect(section).to_contain_text("Most servers on your own computer want none.")
+        assert not (server.home / "keys" / "model-key").exists()
+        section.locator("summary").first.click()
         section.get_by_role("button", name="Forget this model").click()
         expect(section).to_contain_text("None yet.")
+        assert not (server.home / "model.json").exists()
         assert not (server.home / "keys" / "model-key").exists()

@@ -63,6 +63,7 @@ class ModelForm {
     this.address = h("input", { class: "field", id: "model-address", type: "url", value: view.address, maxlength: 500, autocomplete: "off", spellcheck: "false", placeholder: "http://127.0.0.1:11434/v1" });
     this.key = h("input", { class: "field", id: "model-key", type: "password", maxlength: LONGEST_KEY, autocomplete: "off", spellcheck: "false", "aria-describedby": "model-key-note", placeholder: view.key ? "••••••••" : "" });
     this.keyNote = h("p", { class: "quiet", id: "model-key-note", text: view.key ? `${PLACES[view.key]} It is not shown again.` : KEY_NOTE });
+    this.remove = h("button", { class: "button text", type: "button", text: "Remove the key", hidden: !view.key, on: { click: () => this.#removeKey() } });
     this.names = h("select", { id: "model-name", "aria-describedby": "model-name-note" });
     this.name = h("input", { class: "field", id: "model-other-name", "aria-label": "Name of the model", maxlength: LONGEST_NAME, value: view.model, autocomplete: "off", spellcheck: "false", hidden: true });
     this.nameNote = h("p", { class: "quiet", id: "model-name-note", role: "status" });
@@ -74,7 +75,7 @@ class ModelForm {
     this.save = h("button", { class: "button filled", type: "submit", text: "Save" });
     const forget = h("button", { class: "button text", type: "button", text: "Forget this model", on: { click: () => this.#forget() } });
     const form = h("form", { novalidate: true },
-      field("Server", this.preset), field("Address", this.address), field("Key", this.key, this.keyNote),
+      field("Server", this.preset), field("Address", this.address), field("Key", this.key, h("div", {}, this.keyNote, this.remove)),
       field("Model", this.names, this.nameNote, this.name),
       h("details", { class: "model-more" }, h("summary", {}, h("span", { text: "Time and price" })),
         field("Seconds to wait for an answer", this.timeout),
@@ -104,8 +105,18 @@ class ModelForm {
   /** A key that is kept is for its own server alone. */
   #showKey() {
     const same = sameServer(this.view.address, this.address.value);
+    this.removed = false;
+    this.remove.hidden = !this.view.key || !same;
     this.key.placeholder = this.view.key && same ? "••••••••" : "";
     setText(this.keyNote, this.view.key ? (same ? `${PLACES[this.view.key]} It is not shown again.` : "The key that is kept is for another server, and goes when you save.") : KEY_NOTE);
+  }
+
+  #removeKey() {
+    this.removed = true;
+    this.remove.hidden = true;
+    this.key.value = this.key.placeholder = "";
+    setText(this.keyNote, "The key goes when you save.");
+    this.key.focus();
   }
 
   /** Servers on this computer, looked for whenever the settings are opened. */
@@ -179,7 +190,7 @@ class ModelForm {
   #server() {
     const key = this.key.value.trim();
     const server = { address: this.address.value.trim(), model: this.#model(), preset: this.preset.value };
-    return { ...server, ...(key ? { key } : {}), timeout: Number(this.timeout.value) || this.view.timeout };
+    return { ...server, ...(key || this.removed ? { key } : {}), timeout: Number(this.timeout.value) || this.view.timeout };
   }
 
   #say(text, kind = "") {
