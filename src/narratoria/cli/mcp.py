@@ -17,6 +17,7 @@ from narratoria.cli.env_option import env_option
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.source_options import source_options
 from narratoria.errors import NarratoriaError
+from narratoria.extras import needed
 from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.narrator.roster import LAST_RESORT
@@ -107,9 +108,7 @@ def mcp(
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith(("mcp", "starlette", "uvicorn", "pydantic", "anyio")):
             raise
-        raise NarratoriaError(
-            "the MCP server needs the extra `mcp`; install it with: pip install 'narratoria[mcp]'"
-        ) from None
+        raise NarratoriaError(f"the MCP server {needed('mcp')}") from None
     custody().adopt_orphans()
     asyncio.run(_serve(_Offer(tools, story, sources, skill_folders), address, session_id, grant))
     return 0
