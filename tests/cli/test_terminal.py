@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.real_terminal import TORCH
+from tests.cli.real_terminal import COLUMNS, TORCH
 
 from narratoria.cli.line_editor import KEPT, History
 from narratoria.cli.pictures import picture_sequence, protocol_of
@@ -122,6 +122,58 @@ def test_at_the_prompt_an_interrupt_drops_the_line_and_two_on_an_empty_one_end(a
     game.type("\x03")
     assert game.ended() == 130
     assert termios.tcgetattr(game.theirs) == game.before
+
+
+def test_words_after_an_ending_are_answered_and_the_ending_is_told_once(at_terminal: Any) -> None:
+    game = at_terminal()
+    game.sees("> ")
+    game.type("leave\r")
+    game.sees("✦")
+    game.sees("the story is over · /undo takes the last turn back")
+    game.sees("> ")
+    game.type("light the torch\r")
+    told = game.sees("> ")
+    assert "✦" not in told and len(told.split()) > 6  # what was typed, and an answer
+    game.type("/state ending\r/undo\r")
+    game.sees("undone")
+    game.type("/quit\r")
+    assert game.ended() == 0
+
+
+def test_events_and_notices_of_dev_stand_above_the_line_that_is_typed(
+    narratoria: Any, at_terminal: Any
+) -> None:
+    story = slow_story(narratoria.folder)
+    digger = story / "tools" / "digger"
+    digger.write_text(
+        "#!/bin/bash\nfor i in 1 2 3; do\n"
+        """echo '{"version":"0","type":"log","level":"info","message":"Earth '$i'","fields":{"progress":0.'$i'}}'\n"""
+        """sleep 0.5; done\necho '{"version":"0","type":"done","ok":true}'\n"""
+    )
+    rules = story / "narrator.toml"
+    game = at_terminal(story, command="dev")
+    game.sees("> ")
+    game.type("dig\r")
+    game.sees("━ Earth 2")  # progress, while it runs
+    game.sees("✓ digger")
+    game.sees("> ")
+    half = "look at all this " + "mud " * 30
+    game.type(half)
+    game.sees(half[-COLUMNS // 2 :].rstrip())
+    rules.write_text(rules.read_text().replace("as before", "as ever").replace('["look"]', '["look ..."]'))
+    game.sees("narrator.toml saved; the story goes on with it")
+    game.type("here\r")
+    game.sees("A field, as ever.")
+    screen = game.screen()
+    assert [line for line in screen if "Earth" in line] == [
+        f'  digger info Earth {number} {{"progress":0.{number}}}' for number in (1, 2, 3)
+    ]
+    assert not any("━" in line for line in screen)
+    at = next(at for at, line in enumerate(screen) if "narrator.toml saved" in line)
+    assert screen[at + 1] + screen[at + 2] == f"> {half}here"
+    assert not any("mud" in line for line in screen[:at])
+    game.type("\x04")
+    assert game.ended() == 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

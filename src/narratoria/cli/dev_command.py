@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 import msgspec
+from rich.console import Console
 
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
@@ -94,14 +95,16 @@ def dev(
             hint = "; --at gives a story its state" if option == "state" else ""
             raise click.UsageError(f"{target} is a story; --{option} is for tools{hint}")
     started = _begin(story, given_object("--at", at), session_id, turn)
-    heard = EventLines(notices=not terminal)  # at the terminal the game shows them
     if terminal:
         from narratoria.cli.approval_options import TerminalApprover
         from narratoria.cli.play import play_in_terminal
 
+        def lines(out: Console) -> EventLines:
+            return EventLines(out, notices=False)  # the game shows them
+
         approver = TerminalApprover()
         return asyncio.run(
-            play_in_terminal(str(story.root), started, narrators, approver, watched=True, heard=heard)
+            play_in_terminal(str(story.root), started, narrators, approver, watched=True, heard=lines)
         )
     try:
         from narratoria.web.server import serve
@@ -114,7 +117,7 @@ def dev(
         port=port,
         browser=not no_browser,
         watched=True,
-        heard=heard,
+        heard=EventLines(console(stderr=True)),
     )
 
 
@@ -151,12 +154,12 @@ def _begin(story: Story, state: Any, session_id: str | None, turn: int | None) -
 
 
 class EventLines:
-    """Prints the events of games on standard error, a line each, as they come."""
+    """Prints the events of games, a line each, as they come."""
 
     full = False
 
-    def __init__(self, *, notices: bool = True) -> None:
-        self.out = console(stderr=True)
+    def __init__(self, out: Console, *, notices: bool = True) -> None:
+        self.out = out
         self._notices = notices
         self._tools: dict[str, str] = {}  # by call
 

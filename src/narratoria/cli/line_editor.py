@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import termios
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+from rich.cells import cell_len
 
 from narratoria.cli.stdin_lines import typed_line
 from narratoria.session.private_files import FILE
@@ -147,10 +150,13 @@ class LineEditor:
         if not self.waiting:
             yield
             return
-        sys.stdout.write("\r\x1b[K")
+        begun = readline.get_line_buffer()
+        rows = cell_len(f"> {begun}") // max(1, shutil.get_terminal_size().columns)  # above the last
+        up = f"\x1b[{rows}A" if rows else ""
+        sys.stdout.write(f"\r{up}\x1b[J")
         sys.stdout.flush()
         yield
-        sys.stdout.write(f"{_DRAWN}{readline.get_line_buffer()}")
+        sys.stdout.write(f"{_DRAWN}{begun}")
         sys.stdout.flush()
 
     @contextlib.contextmanager

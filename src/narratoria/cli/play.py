@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from narratoria.cli.approval_options import TerminalApprover, approval_options
 from narratoria.cli.completion import SESSION, STORY
@@ -116,7 +117,6 @@ async def open_game(
     sources: ToolSources | None = None,
     skills: Sequence[Path] = (),
     watched: bool = False,
-    heard: Sink | None = None,
 ) -> AsyncIterator[tuple[Game, Journal]]:
     """Open a game over the store: a saved one, or a new one, which has no turn yet."""
     if session_id is not None:
@@ -149,8 +149,6 @@ async def open_game(
         journal = await asyncio.to_thread(
             store.create, session, story=loaded.id, title=loaded.title, folder=folder_of(loaded)
         )
-    if heard is not None:
-        game.session.attach(heard)
     looking = asyncio.create_task(_watch(game)) if watched else None
     try:
         yield game, journal
@@ -171,19 +169,21 @@ async def play_in_terminal(
     sources: ToolSources | None = None,
     skills: Sequence[Path] = (),
     watched: bool = False,
-    heard: Sink | None = None,
+    heard: Callable[[Console], Sink] | None = None,
 ) -> int:
-    """Play until the story or the input ends. `heard` hears all records of the game."""
+    """Play until the story or the input ends. `heard` makes what hears all records of the game, and prints them."""
     custody().adopt_orphans()
     store = await asyncio.to_thread(default_store)
     parent: str | None = None
     try:
         while True:
-            opening = open_game(store, story, session_id, narrators, sources, skills, watched, heard)
+            opening = open_game(store, story, session_id, narrators, sources, skills, watched)
             async with opening as (game, journal):
                 table = JsonTable(game) if as_json else TerminalTable(game)
                 game.session.approvals.approver = approver
                 approver.quiet = table.quiet
+                if heard is not None:
+                    game.session.attach(heard(table.aside))
                 with table.seated():
                     if parent is not None:
                         message = f"a branch of {parent[:8]}"

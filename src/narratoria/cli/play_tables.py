@@ -35,6 +35,7 @@ class JsonTable:
 
     def __init__(self, game: Game) -> None:
         self.game = game
+        self.aside: Console = console(stderr=True)
 
     def ask(self) -> str | None:
         return read_line()
@@ -88,6 +89,9 @@ class TerminalTable:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.out: Console = console()
+        err = console(stderr=True)
+        # For what is not of the story: on one terminal with it the same console, which keeps the live part below.
+        self.aside = self.out if self.out.is_terminal and err.is_terminal else err
         self.telling = LiveNarration(self.out)
         self._stored: dict[int, AssetStored] = {}  # by sequence number, until they are committed
         self._assets: list[AssetStored] = []  # of this turn, not shown yet
