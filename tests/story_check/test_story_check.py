@@ -202,7 +202,12 @@ def test_what_certainly_goes_wrong_is_an_error(
         (
             rule(SONG + 'choices = ["Ring the bell", "Fly away"]\n'),
             16,
-            ["no rule answers 'Fly away'"],
+            ["no rule answers 'Fly away'", "add its words"],
+        ),
+        (
+            rule(SONG + 'choices = ["Ring the bel"]\n'),
+            16,
+            ["no rule answers 'Ring the bel'; did you mean 'Ring the bell'?"],
         ),
         (rule(SONG + 'calls = [{ tool = "time.now" }]\n'), 16, ["'time'", "mcp"]),
         (rule(SONG + 'set = { ending = { id = "e", titel = "E" } }\n'), 16, ["ending.titel", "did you mean 'title'?"]),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from difflib import get_close_matches
+from typing import Final
 
 from narratoria.errors import StoryProblem
+from narratoria.narrator.paraphrase.rule_phrases import phrases
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.rule_file import Case, Rule
@@ -14,13 +17,17 @@ from narratoria.story_check.rule_book import RuleBook
 from narratoria.toml_lines import toml_problem
 from narratoria.tools.contract.conditions import Condition
 
+_PHRASES: Final = 12  # of each rule
+_NEAR: Final = 0.8
+
 
 def choice_problems(book: RuleBook) -> Iterator[StoryProblem]:
     """Yield choices of the opening that no rule answers then, and choices of cases that no rule answers ever."""
     at_first = ScriptedNarrator(book.rules)
     for number, choice in enumerate(book.choices):
         if not _is_answered(choice, at_first, book):
-            message = f"key 'opening.choices[{number}]': no rule answers {choice!r} at the beginning{_ADVICE}"
+            message = f"key 'opening.choices[{number}]': no rule answers {choice!r} at the beginning; "
+            message += _advice(choice, at_first, book)
             yield toml_problem(
                 book.root / "story.toml", f"opening.choices[{number}]", message, severity="warning"
             )
@@ -32,10 +39,19 @@ def choice_problems(book: RuleBook) -> Iterator[StoryProblem]:
             if key in told or slots(choice) or _is_answered(choice, at_any_time, book):
                 continue
             told.add(key)
-            yield book.problem(key, f"no rule answers {choice!r}{_ADVICE}", "warning")
+            advice = _advice(choice, at_any_time, book)
+            yield book.problem(key, f"no rule answers {choice!r}; {advice}", "warning")
 
 
-_ADVICE = "; add its words to the patterns of one, or offer something else"
+def _advice(choice: str, narrator: ScriptedNarrator, book: RuleBook) -> str:
+    """Return the choice of the story, or the words of a rule, that is meant if a letter is wrong; else what to do."""
+    offered = [*book.choices, *(one for place in book.places for one in place.case.choices if one != choice)]
+    spoken = [phrase for rule in narrator.rules.rules for phrase in phrases(rule.patterns, _PHRASES)]
+    for known in (offered, spoken):
+        for near in get_close_matches(choice, known, 3, _NEAR):
+            if near != choice and not slots(near) and _is_answered(near, narrator, book):
+                return f"did you mean {near!r}?"
+    return "add its words to the patterns of one, or offer something else"
 
 
 def _is_answered(choice: str, narrator: ScriptedNarrator, book: RuleBook) -> bool:
