@@ -133,7 +133,7 @@ async def test_a_dead_end_behind_a_rule_that_answers_first_is_found(tmp_path: Pa
 
 async def test_the_same_seed_types_the_same_words(tmp_path: Path) -> None:
     root = write(tmp_path)
-    first, second, other = [await run(root, players=2, turns=4, seed=seed) for seed in (1, 1, 2)]
+    first, second, other = [await run(root, players=2, turns=4, seed=seed) for seed in (3, 3, 6)]
     ways = [
         [(one.kind, one.player, one.prompts) for one in report.faults] for report in (first, second, other)
     ]

@@ -38,6 +38,11 @@ from narratoria.story_check.pattern_inclusion import included, sample
 FaultKind: TypeAlias = Literal["failed call", "dead end", "unanswered choice", "notice", "crash"]
 
 _PHRASES: Final = 12  # made of each rule
+_TRIES: Final = 3  # of an ending that is sought
+_RARE: Final = 4  # turns in which something could be tried: what has had no more is tried at once
+_CHOOSES: Final = 0.6  # of a player at random: the part of its turns in which it takes a choice
+_CHOOSES_GREEDILY: Final = 0.4
+_CHOOSES_RARELY: Final = 0.2  # of a greedy player that has something rare to try
 _SLOT: Final = re.compile(r"\{(\w+)\}")
 _THINGS: Final = ("it", "stone", "door", "water")
 _REFUSALS_SHOWN: Final = 20
@@ -112,13 +117,16 @@ class _Player:
         self.story = story
         self.number = number
         self.greedy = number % 2 == 1
+        self.seeks_endings = number % 4 == 3
         self.chance = random.Random(f"{settings.seed}/{number}")  # noqa: S311 - a game, no secret
         self.narrator = _Watched(story)
         self.rules = self.narrator.rules.rules
         shares = max(1, settings.players // 2)
         self.share = {rule.id for at, rule in enumerate(self.rules) if at % shares == number // 2}
         self.turns = 0
-        self.tried: Counter[str] = Counter()
+        self.chosen: Counter[str] = Counter()  # choices
+        self.tried: Counter[tuple[str, int | None]] = Counter()  # rules, each with the case that was aimed at
+        self.open: Counter[tuple[str, int | None]] = Counter()  # turns in which it could have been tried
         self.reached: dict[str, set[int]] = {}
         self.faults: list[Fault] = []
         self.endings: list[tuple[str, str, int, JsonObject]] = []  # id, title, turns, state
@@ -212,31 +220,50 @@ class _Player:
     # --- choosing ------------------------------------------------------------------------------------------
 
     def _next(self, choices: Sequence[str]) -> str:
-        if choices and self.chance.random() < (0.4 if self.greedy else 0.6):
-            least = min(self.tried[choice] for choice in choices)
-            options = [one for one in choices if self.tried[one] == least] if self.greedy else choices
-            choice = self.chance.choice(list(options))
-            self.tried[choice] += 1
-            return choice
         state = self.game.session.snapshot()
         rules = [rule for rule in self.rules if rule.may_answer(state)] or list(self.rules)
-        rule = (
-            min(rules, key=lambda rule: self._appeal(rule, state))
-            if self.greedy
-            else self.chance.choice(rules)
-        )
-        self.tried[rule.id] += 1
+        if not self.greedy:
+            if choices and self.chance.random() < _CHOOSES:
+                return self.chance.choice(list(choices))
+            return self._command(self.chance.choice(rules), state)
+        aims = [(rule, self._new_case(rule, state)) for rule in rules]
+        self.open.update((rule.id, case) for rule, case in aims)
+        rule, case = min(aims, key=lambda aim: self._appeal(*aim))
+        is_rare = case is not None and not self.tried[rule.id, case] and self.open[rule.id, case] <= _RARE
+        if choices and self.chance.random() < (_CHOOSES_RARELY if is_rare else _CHOOSES_GREEDILY):
+            least = min(self.chosen[choice] for choice in choices)
+            choice = self.chance.choice([one for one in choices if self.chosen[one] == least])
+            self.chosen[choice] += 1
+            return choice
+        self.tried[rule.id, case] += 1
         return self._command(rule, state)
 
-    def _appeal(self, rule: Rule, state: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The order in which a greedy player tries rules: with new cases, least tried, no endings, of its own share."""
+    def _new_case(self, rule: Rule, state: Mapping[str, Any]) -> int | None:
+        """The case of a rule that may answer now and never did; None if there is none."""
         known = self.reached.get(rule.id, ())
-        new = (case.when.may_hold(state) for at, case in enumerate(rule.cases) if at not in known)
+        for at, case in enumerate(rule.cases):
+            if case.when.may_hold(state):
+                if at not in known:
+                    return at
+                if not case.when.reads_words:  # it surely answers, before those after it
+                    return None
+        return None
+
+    def _appeal(self, rule: Rule, case: int | None) -> tuple[Any, ...]:
+        """The order in which a greedy player tries rules: with a new case, least tried, those that can seldom be tried,
+        those of its own share. A rule that has answered it counts as tried once more. Endings come last, but not for
+        every second player.
+        """
+        tried = self.tried[rule.id, case]
+        ends = case is not None and rule.is_final(rule.cases[case])
+        is_sought = self.seeks_endings and ends and tried < _TRIES
         return (
-            not any(new),
-            self.tried[rule.id],
-            any(map(rule.is_final, rule.cases)),
+            case is None,
+            tried + (rule.id in self.reached and not is_sought),
+            ends and not is_sought,
+            self.open[rule.id, case] > _RARE,
             rule.id not in self.share,
+            self.open[rule.id, case],
             self.chance.random(),
         )
 
