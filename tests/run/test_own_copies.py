@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from narratoria.kinds.function import tool
+from narratoria.run.middleware import Proceed, ToolCall
 from narratoria.run.plan import PlanDocument
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
+from narratoria.session.approvals import ApprovalAnswer, ApprovalRequest
 from narratoria.tools.retry import RetryPolicy, no_waiting
 from narratoria.tools.schema.copying import copied
 from narratoria.tools.tool import Tool, ToolContext, ToolResult
@@ -118,3 +120,51 @@ def test_what_arguments_hold_twice_is_not_copied_twice() -> None:
     for _ in range(40):
         knot = [knot, knot]
     assert copied(knot) is not knot
+
+
+async def test_middleware_and_policies_may_change_their_arguments_and_the_caller_keeps_its_own() -> None:
+    seen: list[Any] = []
+
+    async def spoils(call: ToolCall, proceed: Proceed) -> ToolResult[Any]:
+        assert isinstance(call.args, dict)
+        call.args["items"].append([3])
+        return await proceed(call)
+
+    def judges(call: ToolCall) -> bool:
+        assert isinstance(call.args, dict)
+        call.args["items"].clear()
+        return True
+
+    async def approves(question: ApprovalRequest) -> ApprovalAnswer:
+        question.input["items"].clear()
+        return ApprovalAnswer.approve()
+
+    @tool(description="Takes a list.", name="takes")
+    async def takes(params: Free, *, context: ToolContext) -> ToolResult[None]:
+        seen.append(params.items)
+        return ToolResult.ok(None)
+
+    given = {"items": [[1]]}
+    session = Session()
+    session.approvals.approver = approves
+    result = await ToolRegistry([takes], around=[spoils], approval=judges).execute(
+        "takes", given, session=session
+    )
+    assert result.success, result.message
+    assert given == {"items": [[1]]}
+    assert seen == [[[1], [3]]]
+
+
+async def test_arguments_that_hold_themselves_are_refused_also_with_middleware() -> None:
+    @tool(description="Takes a list.", name="takes")
+    async def takes(params: Free, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    async def passes(call: ToolCall, proceed: Proceed) -> ToolResult[Any]:
+        return await proceed(call)
+
+    knot: list[Any] = []
+    knot.append(knot)
+    result = await ToolRegistry([takes], around=[passes]).execute("takes", {"items": knot})
+    plain = await ToolRegistry([takes]).execute("takes", {"items": knot})
+    assert (result.success, result.message) == (plain.success, plain.message)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from narratoria.errors import INVALID_ARGUMENTS, REFUSED, ArgumentsInvalid, ToolValidationError
 from narratoria.run import outcomes
-from narratoria.run.middleware import ToolCall
+from narratoria.run.middleware import ToolCall, own_arguments
 from narratoria.session import Draft, Session
 from narratoria.session.approvals import NOBODY
 from narratoria.tools.cancellation import await_cancellable
@@ -87,7 +87,7 @@ async def _reason(
     if executor.approval is not None:
         draft = Draft.of(session)
         try:
-            given = executor.approval(ToolCall(tool, args, draft, call_id))
+            given = executor.approval(ToolCall(tool, own_arguments(args), draft, call_id))
             verdict = await await_cancellable(given) if inspect.isawaitable(given) else given
         finally:
             draft.discard()  # deciding changes nothing
@@ -116,7 +116,7 @@ async def _ask(
                 recoverable=False,
             )
         )
-    given: dict[str, Any] = dict(args) if isinstance(args, Mapping) else dump(args)
+    given: dict[str, Any] = own_arguments(args) if isinstance(args, Mapping) else dump(args)
     limits = [one for one in (scope.deadline, scope.budget_tracker) if one is not None]
     try:
         answer = await approvals.ask(tool, given, reason, call_id, session, limits, tool.parse)

@@ -25,6 +25,7 @@ from narratoria.run import outcomes
 from narratoria.run.attempt_rollback import drop
 from narratoria.session import Draft, Session
 from narratoria.tools.cancellation import await_cancellable
+from narratoria.tools.schema.copying import copied
 from narratoria.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ToolCall:
 
     tool: Tool[Any, Any]
     args: Mapping[str, Any]
+    """The arguments: a copy, which may be changed."""
     session: Draft
     """The session as the call sees it. A change made through it is kept if the call succeeds."""
     call_id: str
@@ -45,6 +47,16 @@ class ToolCall:
     def changed(self, **args: Any) -> ToolCall:
         """Return the call with some arguments changed."""
         return replace(self, args={**self.args, **args})
+
+
+def own_arguments(args: Any) -> Any:
+    """Return arguments that are nobody else's: who sees a call before its tool may change them, and the caller keeps
+    those it gave. What nests too deeply is left to the tool's own check.
+    """
+    try:
+        return copied(dict(args)) if isinstance(args, Mapping) else args
+    except RecursionError:
+        return args
 
 
 class Proceed(Protocol):
@@ -101,7 +113,7 @@ async def execute_around(
 
     kept = False
     try:
-        result = await await_cancellable(inside(0)(ToolCall(tool, args, draft, call_id)))
+        result = await await_cancellable(inside(0)(ToolCall(tool, own_arguments(args), draft, call_id)))
         if not last or result is not last[0]:
             result = _checked(tool, result, waiting[0])
         if result.success:
