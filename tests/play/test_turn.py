@@ -922,3 +922,38 @@ async def test_a_review_or_a_declaration_that_fails_is_a_problem_of_the_turn(par
     assert result.outcome == "completed" and result.narrative == "So be it."
     assert len([one for one in result.problems if told in one]) == 1, result.problems
     assert session.turn is None, "the turn is closed"
+
+
+@pytest.mark.parametrize(("wait", "told"), [(hang, "no review within"), (swallow, "and it does not stop")])
+async def test_a_review_that_never_ends_is_bounded_and_the_narration_stands(wait, told):
+    narrator, session, late = Says(speak("So be it.")), Session(), []
+
+    async def review(request, plan, traces, seconds):
+        late.append(request)
+        await wait()
+        raise AssertionError("nobody waits so long")
+
+    narrator.review = review
+    settings = TurnSettings(generation_timeout=0.05, generations=2)
+    async with asyncio.timeout(3):
+        result = await turn(narrator, session=session, settings=settings)
+    assert (result.outcome, result.narrative) == ("completed", "So be it.")
+    assert told in result.problems[-1]
+    recorder = Recorder(session)
+    late[0].say("too late")
+    assert not recorder.events, "nobody hears it any more"
+
+
+async def test_a_retelling_that_cannot_be_cancelled_is_dropped_in_time():
+    class Lies(Says):
+        async def retell(self, request, narrative, objections):
+            return await swallow()
+
+    session = Session()
+    session.patch({"torch": {"lit": False}})
+    settings = TurnSettings(generation_timeout=0.6, generations=2)
+    async with asyncio.timeout(4):
+        result = await turn(FactChecked(Lies(speak("The torch is lit."))), session=session, settings=settings)
+    assert result.outcome == "completed"
+    assert any("not told again within 0.6 s, and it does not stop" in one for one in result.problems)
+    assert "The torch is lit" not in result.narrative

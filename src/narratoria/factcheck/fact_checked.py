@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -11,6 +10,7 @@ from narratoria.errors import PlanRejected
 from narratoria.events import Done, Notice
 from narratoria.factcheck.patch_ledger import Ledger
 from narratoria.factcheck.receipts import CheckedClaim, audit, audit_summaries, contradictions, judged
+from narratoria.narrator.invocation import retold_by
 from narratoria.narrator.protocol import (
     Declaration,
     Learner,
@@ -23,6 +23,7 @@ from narratoria.narrator.protocol import (
 )
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.run.plan import ExecutionResult, PlanDocument
+from narratoria.tools.cancellation import TooSlow
 
 CONTRADICTION: Final = "NARRATION_CONTRADICTS_STATE"
 DROPPED: Final = (
@@ -112,12 +113,11 @@ class FactChecked:
         words, objections, failures = narrative, first, list[str]()
         for _ in range(request.attempt, request.generations):
             try:
-                async with asyncio.timeout(seconds):
-                    words = await narrator.retell(quietly, words, objections)
+                words = await retold_by(narrator, quietly, words, objections, seconds)
             except NoMatch:  # a chain whose speaker cannot
                 return _Checked(narrative, receipts, first)
-            except TimeoutError:
-                failures.append(f"not told again within {seconds:g} s")
+            except TooSlow as error:
+                failures.append(f"not told again {error}")
                 break
             except Exception as error:  # foreign code: what it raises costs its words, not the turn
                 failures.append(f"not told again: {error or type(error).__name__}")

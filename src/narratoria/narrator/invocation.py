@@ -1,15 +1,11 @@
-"""Asking a narrator. It is foreign code: it may raise anything, hang, or refuse to be cancelled.
-
-The question is asked in a task of its own. When time is up the task is cancelled and given a moment; one that swallows
-its cancellation is left behind, and what it says later is heard by nobody.
+"""Asking a narrator. It is foreign code: it may raise anything, hang, or refuse to be cancelled. What it says after its
+time is heard by nobody.
 """
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -20,14 +16,13 @@ from narratoria.narrator.protocol import (
     Narrator,
     NarratorRequest,
     NoMatch,
+    Reteller,
     Review,
     Reviewer,
     declaration_of,
 )
 from narratoria.run.plan import ExecutionResult, PlanDocument, PlanMetadata
-
-GRACE: Final = 0.5
-_left_behind: set[asyncio.Task[Any]] = set()  # a task nobody refers to could vanish in mid-flight
+from narratoria.tools.cancellation import TooSlow, outcome_within
 
 
 def readable(text: str) -> str:
@@ -101,17 +96,10 @@ class _LentCallbacks:
 
 
 async def _answer(narrator: Narrator, request: NarratorRequest, seconds: float) -> PlanDocument:
-    speaking = asyncio.create_task(_speak(lambda: narrator.plan(request)))
     try:
-        await asyncio.wait({speaking}, timeout=seconds)
-    finally:
-        if not speaking.done():
-            await _stop(speaking)
-    if not speaking.done():
-        raise NarratorFailed(f"no plan within {seconds:.3g} s, and it does not stop")
-    if speaking.cancelled():
-        raise NarratorFailed(f"no plan within {seconds:.3g} s")
-    plan, error = speaking.result()
+        plan, error = await outcome_within(seconds, lambda: narrator.plan(request))
+    except TooSlow as late:
+        raise NarratorFailed(f"no plan {late}") from None
     if isinstance(error, NoMatch | PlanRejected):
         raise error
     if error is not None:
@@ -122,6 +110,18 @@ async def _answer(narrator: Narrator, request: NarratorRequest, seconds: float) 
     return plan
 
 
+async def retold_by(
+    narrator: Reteller, request: NarratorRequest, narrative: str, objections: Sequence[str], seconds: float
+) -> str:
+    """Its new narrative, within `seconds`. Raises what the narrator raises, `TooSlow` when time is up."""
+    told, error = await outcome_within(seconds, lambda: narrator.retell(request, narrative, objections))
+    if error is not None:
+        raise error if isinstance(error, Exception) else NarratorFailed(describe(error)) from error
+    if not isinstance(told, str):
+        raise NarratorFailed(f"it told {type(told).__name__} again, not text")
+    return told
+
+
 async def review_of(
     narrator: Reviewer,
     request: NarratorRequest,
@@ -129,8 +129,19 @@ async def review_of(
     traces: Sequence[ExecutionResult],
     seconds: float,
 ) -> Review:
-    """Its review of a turn. Raises `NarratorFailed` for whatever goes wrong."""
-    review, error = await _speak(lambda: narrator.review(request, plan, traces, seconds))
+    """Its review of a turn. It has `seconds` for itself, and as much again for each generation the turn has left: it
+    may have the narrative told again so often. Raises `NarratorFailed` for whatever goes wrong.
+    """
+    again = max(0, request.generations - request.attempt) if plan is not None else 0
+    voice = _LentCallbacks(request)
+    try:
+        review, error = await outcome_within(
+            seconds * (1 + again), lambda: narrator.review(voice.lent(), plan, traces, seconds)
+        )
+    except TooSlow as late:
+        raise NarratorFailed(f"no review {late}") from None
+    finally:
+        voice.silent = True
     if error is not None:
         raise NarratorFailed(f"its review failed: {describe(error)}") from error
     if not isinstance(review, Review):
@@ -161,25 +172,3 @@ def declared_by(narrator: Narrator, speaker: str) -> Declaration:
     ):
         raise NarratorFailed("its declaration has a field of a wrong type")
     return declared
-
-
-async def _speak(question: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
-    try:
-        return await question(), None
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        return None, error
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # also SystemExit: a narrator does not end the program
-        return None, error
-
-
-async def _stop(speaking: asyncio.Task[Any]) -> None:
-    speaking.cancel()
-    await asyncio.wait({speaking}, timeout=GRACE)
-    if not speaking.done():
-        _left_behind.add(speaking)
-        speaking.add_done_callback(_left_behind.discard)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Awaitable, Coroutine, Generator
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Final, TypeVar
 
 from narratoria.errors import NarratoriaError, describe
 
 T = TypeVar("T")
+
+GRACE: Final = 0.5  # seconds that cancelled code has to end
+_left_behind: set[asyncio.Task[Any]] = set()  # a task nobody refers to could vanish in mid-flight
+
+
+class TooSlow(Exception):
+    """An author's code did not end in time; the text says within which."""
 
 
 def requests() -> int:
@@ -69,3 +76,41 @@ def _closable(running: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
             raise
         except BaseException as thrown:
             error = thrown
+
+
+async def outcome_within(
+    seconds: float, question: Callable[[], Awaitable[Any]]
+) -> tuple[Any, BaseException | None]:
+    """Return what an author's code returned, or what it raised; raise `TooSlow` when time is up.
+
+    It runs in a task of its own. When time is up the task is cancelled and given a moment; one that swallows its
+    cancellation is left behind.
+    """
+    running = asyncio.create_task(_outcome(question))
+    try:
+        await asyncio.wait({running}, timeout=seconds)
+    finally:
+        if not running.done():
+            running.cancel()
+            await asyncio.wait({running}, timeout=GRACE)
+        if not running.done():
+            _left_behind.add(running)
+            running.add_done_callback(_left_behind.discard)
+    if not running.done():
+        raise TooSlow(f"within {seconds:.3g} s, and it does not stop")
+    if running.cancelled():
+        raise TooSlow(f"within {seconds:.3g} s")
+    return running.result()
+
+
+async def _outcome(question: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
+    try:
+        return await question(), None
+    except asyncio.CancelledError as error:
+        if requests():
+            raise
+        return None, error
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # also SystemExit: an author's code does not end the program
+        return None, error
