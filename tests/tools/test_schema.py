@@ -11,6 +11,7 @@ import types
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Generic, Literal, TypedDict, TypeVar
 
@@ -636,11 +637,14 @@ def test_a_schema_that_refers_to_itself_is_closed_all_the_way_down(reference: st
 @pytest.mark.parametrize(
     "loop",
     [
-        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}},
-        {"allOf": [{"$ref": "#"}], "properties": {"v": {"default": 1}}},
+        {
+            "$ref": "#x",
+            "$defs": {"a": {"$anchor": "x", "$ref": "#y"}, "b": {"$anchor": "y", "allOf": [{"$ref": "#x"}]}},
+        },
+        {"$anchor": "x", "allOf": [{"$ref": "#x"}], "properties": {"v": {"default": 1}}},
     ],
 )
-def test_a_schema_that_is_only_a_circle_does_not_hang(loop: dict[str, Any]) -> None:
+def test_a_circle_by_names_does_not_hang(loop: dict[str, Any]) -> None:
     assert parser_for_schema({"type": "object", **loop})({"v": 1}) == {"v": 1}
 
 
@@ -735,5 +739,65 @@ def test_what_was_dumped_can_be_parsed_again() -> None:
 def test_references_that_lead_to_each_other_alone_are_refused(refs: dict[str, str]) -> None:
     definitions = {name: {"$ref": f"#/$defs/{other}"} for name, other in refs.items()}
     schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": definitions}
-    with pytest.raises(ToolValidationError, match=r"\$ref #/\$defs/. → .* leads to nothing but itself"):
+    with pytest.raises(ToolValidationError, match=r"\$ref #/\$defs/. → .* comes back to itself"):
         parser_for_schema(schema, name="t")
+
+
+def _defined(**definitions: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": definitions}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        _defined(a={"allOf": [{"$ref": "#/$defs/b"}]}, b={"allOf": [{"$ref": "#/$defs/a"}]}),
+        _defined(a={"type": "object", "allOf": [{"$ref": "#/$defs/a"}]}),
+        _defined(a={"anyOf": [{"type": "null"}, {"oneOf": [{"$ref": "#/$defs/a"}]}]}),
+        _defined(a={"not": {"$ref": "#/$defs/a"}}),
+        _defined(a={"if": {"$ref": "#/$defs/a"}, "then": {"type": "null"}}),
+        _defined(a={"dependentSchemas": {"y": {"$ref": "#/$defs/a"}}}),
+        {"type": "object", "allOf": [{"$ref": "#"}]},
+        {"type": "object", "allOf": [{"$ref": "#/allOf/0"}]},
+    ],
+)
+def test_references_that_come_back_to_the_same_value_are_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(ToolValidationError, match=r"\$ref #\S* → .*#\S* comes back to itself"):
+        parser_for_schema(schema, name="t")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"type": "object", "properties": {"left": {"$ref": "#/$defs/a"}, "not": {"$ref": "#/$defs/a"}}},
+        {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/a"}}]},
+        {"type": "object", "additionalProperties": {"allOf": [{"$ref": "#/$defs/a"}]}},
+    ],
+)
+def test_references_that_come_back_to_a_part_of_the_value_are_fine(tree: dict[str, Any]) -> None:
+    parser_for_schema(_defined(a=tree), name="t")
+
+
+def test_an_empty_key_is_quoted_wherever_it_is_told_of() -> None:
+    parse = parser_for_schema({"type": "object", "properties": {"a": {"type": "integer"}}}, name="t")
+    with pytest.raises(ArgumentsInvalid, match=r"^'': unknown key; known: a$"):
+        parse({"": 1})
+    named = {"type": "object", "properties": {"": {"type": "integer"}, " ": {"type": "integer"}}}
+    with pytest.raises(ArgumentsInvalid, match=r"^' ': expected int, got .x.$"):
+        parser_for_schema(named, name="t")({" ": "x"})
+    with pytest.raises(ArgumentsInvalid, match=r"^b: unknown key; known: '', ' '$"):
+        parser_for_schema(named, name="t")({"b": 1})
+
+
+@dataclass
+class Waits:
+    wait: datetime.timedelta
+    waits: list[datetime.timedelta]
+    price: Decimal | None = None
+
+
+def test_a_mistake_in_a_duration_is_told_once() -> None:
+    with pytest.raises(ArgumentsInvalid) as refused:
+        parser_for(Waits)({"wait": "5 s", "waits": ["PT1S", "5 s"], "price": "much"})
+    assert [line.partition(":")[0] for line in refused.value.problems] == ["wait", "waits[1]", "price"]
+    with pytest.raises(ArgumentsInvalid, match=r"^wait: expected a duration \(P1DT2H30M\), got \"PT\"$"):
+        parser_for(Waits)({"wait": "PT", "waits": []})

@@ -13,7 +13,7 @@ from narratoria.events import JsonObject
 from narratoria.run.not_json import NotJson
 from narratoria.state import MISSING, lookup
 from narratoria.strict_json import is_integer
-from narratoria.tools.schema.excerpts import MAX_SHOWN, quoted, shorten, show_path
+from narratoria.tools.schema.excerpts import quoted, shorten, show_key, show_path
 
 FROM: Final = "$from"
 LITERAL: Final = "$literal"
@@ -97,7 +97,7 @@ def mark_problems(where: str, mark: JsonObject, known: Mapping[str, Any]) -> Ite
         if key not in _BESIDE[kind]:
             allowed = "`path` and `default`" if kind == FROM else "nothing"
             yield (
-                f"{where}.{shorten(str(key), MAX_SHOWN)}: unknown key; beside `{kind}` may stand {allowed}. "
+                f"{where}.{show_key(str(key))}: unknown key; beside `{kind}` may stand {allowed}. "
                 f'Data with a `{kind}` key is written {{"$literal": …}}'
             )
     if kind == LITERAL:

@@ -19,8 +19,13 @@ MAX_EXCERPT: Final = 240
 
 def show_path(path: Path) -> str:
     """Return ['inner', 'counts', 0] as `inner.counts[0]`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{shorten(part, MAX_SHOWN)}" for part in path)
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{show_key(part)}" for part in path)
     return text.removeprefix(".")
+
+
+def show_key(key: str) -> str:
+    """Return a key as it stands in a path; one that nobody would see, such as an empty one, in quotes."""
+    return shorten(key, MAX_SHOWN) if key.strip() and key.isprintable() else quoted(key)
 
 
 def show(value: Any) -> str:

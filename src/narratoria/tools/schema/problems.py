@@ -15,7 +15,7 @@ from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.state import lookup
 from narratoria.tools.schema.bounded_patterns import Validator, with_bounded_patterns
 from narratoria.tools.schema.dumping import dump
-from narratoria.tools.schema.excerpts import MAX_SHOWN, Path, shorten, show, show_path
+from narratoria.tools.schema.excerpts import Path, shorten, show, show_key, show_path
 from narratoria.tools.schema.tags import by_path, is_of_other_kind, tag_options, tag_paths
 from narratoria.tools.schema.text_formats import WORDS
 
@@ -195,6 +195,7 @@ class _Wording:
         self._known = known
         self._value = value
         self._told: set[tuple[str | int, ...]] = set()
+        self._ill_formed: set[tuple[str | int, ...]] = set()  # texts that a pattern refuses
         self._unexplained: list[Path] = []
 
     def explain(self, error: jsonschema_rs.ValidationError) -> Iterator[str]:
@@ -210,7 +211,11 @@ class _Wording:
             yield f"{show_path([*path, kind.property])}: missing; it is required"
         elif keyword in ("anyOf", "oneOf") and (branches := getattr(kind, "context", None)):
             yield from self._explain_branches(error, branches)
+        elif keyword == "format" and tuple(path) in self._ill_formed:
+            return  # its pattern says so in narrower words
         else:
+            if keyword == "pattern":
+                self._ill_formed.add(tuple(path))
             yield f"{show_path(path) or 'arguments'}: {_wording(error)}"
 
     def _refused_keys(self, error: jsonschema_rs.ValidationError, keys: list[str]) -> Iterator[str]:
@@ -231,11 +236,10 @@ class _Wording:
         path, known = found.path, found.known
         keys = [key for key in found.keys if (*path, key) not in self._told]
         self._told.update((*path, key) for key in keys)
-        if len(known) > MAX_PROBLEMS:
-            known = [*known[:MAX_PROBLEMS], "…"]
-        listed = f"known: {', '.join(known)}" if known else "none is expected here"
+        names = [show_key(one) for one in known[:MAX_PROBLEMS]] + ["…"] * (len(known) > MAX_PROBLEMS)
+        listed = f"known: {', '.join(names)}" if names else "none is expected here"
         for key in keys[: MAX_PROBLEMS // 2]:
-            yield f"{show_path([*path, shorten(key, MAX_SHOWN)])}: unknown key; {listed}"
+            yield f"{show_path([*path, key])}: unknown key; {listed}"
         if len(keys) > MAX_PROBLEMS // 2:
             rest = len(keys) - MAX_PROBLEMS // 2
             yield f"{show_path(path) or 'arguments'}: and {rest} more unknown keys"

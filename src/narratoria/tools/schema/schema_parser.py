@@ -85,7 +85,8 @@ def _read(schema: Mapping[str, Any], name: str) -> Schema:
         raise ToolValidationError(f'{of_tool(name)}parameters need "type": "object" at the top, got {got}')
     if (chain := endless_references(dict(schema))) is not None:
         raise ToolValidationError(
-            f"{of_tool(name)}parameters: $ref {' → '.join(chain)} leads to nothing but itself; let one say a type"
+            f"{of_tool(name)}parameters: $ref {' → '.join(chain)} comes back to itself at the same value; "
+            f"let one of them say a type instead"
         )
     return as_2020_12(schema, name)
 
