@@ -29,6 +29,22 @@ def decode(source: bytes | str) -> Any:
     return value
 
 
+def why_unreadable(source: bytes | str, error: Exception) -> str:
+    """Return why a JSON text was not read. A decoder calls half a character truncated data, and counts the bytes of a
+    wrong one from the beginning of its string.
+    """
+    try:
+        text = source.decode() if isinstance(source, bytes) else source
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeDecodeError as wrong:
+        return f"it is not UTF-8 (byte {wrong.start}); save it as UTF-8"
+    except UnicodeEncodeError:
+        return r"it holds half a character, such as \ud800 alone; write whole ones"
+    except (ValueError, RecursionError):
+        pass
+    return str(error)
+
+
 def is_integer(value: Any) -> bool:
     """Tell if a value is an integer. JSON has one kind of number: 1.0 is the integer 1, as in JSON Schema."""
     return type(value) is int or (type(value) is float and value.is_integer())

@@ -6,6 +6,12 @@ it. Text for people is made legible; names and keys are refused.
 
 from __future__ import annotations
 
+import unicodedata
+from typing import Final
+
+_BREAKS: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
+_JOINERS: Final = "\u200c\u200d"  # letters of Persian and emoji are joined by them
+
 
 def legible(text: str) -> str:
     """Return the text, as a plain `str`, with U+FFFD in place of every lone surrogate."""
@@ -25,6 +31,22 @@ def check_text(value: object, what: str) -> str:
             f"{what}: {value!a} has half of a surrogate pair; decode bytes with errors='replace'"
         )
     return value if type(value) is str else str.__str__(value)
+
+
+def as_one_line(text: str) -> str:
+    """Return text as one line that reads in its own order, as a title on a card or in the name of a file. Controls and
+    breaks become blanks; signs that nobody sees, such as those that turn the direction of writing (U+202E), go.
+    """
+    if not text.isprintable():
+        text = "".join(_in_a_line(letter) for letter in text)
+    return " ".join(text.split())
+
+
+def _in_a_line(letter: str) -> str:
+    category = unicodedata.category(letter)
+    if category == "Cf":
+        return letter if letter in _JOINERS else ""
+    return " " if category in _BREAKS else letter
 
 
 def escaped(text: str, keep: str = "") -> str:

@@ -271,6 +271,24 @@ def not_utf_8_where_nobody_looks() -> bytes:
     return script.file()
 
 
+def a_key_twice(place: bytes, twice: bytes) -> bytes:
+    script = Script()
+    assert place in script.lines[1]
+    script.lines[1] = script.lines[1].replace(place, twice)
+    return script.file()
+
+
+def a_key_twice_in_the_manifest() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(Script().file())) as given, zipfile.ZipFile(made, "w") as copy:
+        for name in given.namelist():
+            content = given.read(name)
+            copy.writestr(
+                name, content.replace(b"{", b'{"records": 7, ', 1) if name == "session.json" else content
+            )
+    return made.getvalue()
+
+
 def a_turn_twice() -> bytes:
     return Script().rollback(1).rollback(1, "evil:again").file()
 
@@ -346,6 +364,10 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "a line that does not end": (a_long_line, "too long"),
     "not UTF-8": (not_utf_8, "not UTF-8"),
     "not UTF-8 where nobody looks": (not_utf_8_where_nobody_looks, "not UTF-8"),
+    "a key twice": (lambda: a_key_twice(b'"prompt": ""', b'"prompt": "", "prompt": "x"'), "line 2: .*appears twice"),
+    "a key twice where nobody looks": (
+        lambda: a_key_twice(b'"prompt": ""', b'"prompt": "", "other": {"a": 1, "a": 2}'), "appears twice"),
+    "a key twice in the manifest": (a_key_twice_in_the_manifest, "session.json: .*appears twice"),
     "a turn twice": (a_turn_twice, "out of order"),
     "an end without a beginning": (an_end_without_a_beginning, "out of order"),
     "nothing at all": (lambda: packed(b"", 0), "no records"),
@@ -509,3 +531,23 @@ def test_a_file_that_is_refused_late_leaves_the_database_as_small_as_it_was(
     store.close()
     assert (tmp_path / "sessions.db").stat().st_size < 1_000_000
     assert list((tmp_path / "assets").rglob("*.*")) == []
+
+
+@pytest.mark.parametrize("in_manifest", [True, False])
+def test_titles_of_a_file_are_one_line_in_their_own_order(tmp_path: Path, in_manifest: bool) -> None:
+    odd = "A \u202egift\u2066\n\x1b[2J of \u200e\ufeffפרח 👩\u200d🚀"
+    plain = "A gift [2J of פרח 👩\u200d🚀"
+    script = Script()
+    started = json.loads(script.lines[0])
+    started["event"]["title"] = odd
+    script.lines[0] = json.dumps(started).encode()
+    script.add("checkpoint", name=odd, turn=0)
+    about = {"id": "evil", "story": "vault", "created": 1.0, "updated": 1.0}
+    store = SqliteStore(tmp_path / "sessions.db")
+    meta = taken_in(store, script.file(session=about | ({"title": odd} if in_manifest else {})))
+    assert store.meta(meta.id).title == plain
+    view = fold(store.read(meta.id))
+    assert (view.title, [*view.checkpoints]) == (plain, [plain])
+    store.rename(meta.id, f"\u2067{odd}")
+    assert store.meta(meta.id).title == plain
+    store.close()

@@ -35,7 +35,7 @@ from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record
 from narratoria.store.journal import Journal
 from narratoria.store.restoration import FetchTurn
-from narratoria.unicode_text import check_text
+from narratoria.unicode_text import as_one_line, check_text
 
 __all__ = [
     "UndoPreview", "Undone", "abandon", "checkpoint", "finish_undo", "preview_return", "preview_undo",
@@ -264,7 +264,7 @@ async def retry(journal: Journal, registry: ToolRegistry | None = None) -> str:
 async def checkpoint(journal: Journal, name: str) -> int:
     """Name the present turn, to return to it; a name used before moves here. Return the turn."""
     try:
-        name = check_text(name, "the name of a checkpoint").strip()
+        name = as_one_line(check_text(name, "the name of a checkpoint"))
     except ValueError as error:
         raise JournalError(str(error)) from None
     if not name:

@@ -59,7 +59,9 @@ from narratoria.store.imported_snapshot import (
 )
 from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.timeline import Timeline
+from narratoria.strict_json import check_whole
 from narratoria.tools.schema.excerpts import excerpt
+from narratoria.unicode_text import as_one_line
 
 MAX_LINE: Final = 64 * 1024**2
 MAX_JOURNAL: Final = 2 * 1024**3
@@ -138,6 +140,7 @@ class ImportedJournal:
             raise Unfit(f"{where} is longer than {MAX_LINE:,} bytes")
         try:
             values = bounds.check(line, depth=MAX_DEPTH)
+            check_whole(line)  # first: what it decodes is gone before the records are made
             found = chunks.from_lines(line)
         except UnicodeDecodeError as error:
             raise Unfit(f"{where} is not UTF-8 (byte {error.start})") from None
@@ -346,10 +349,13 @@ def _passes(event: Any) -> bool:
 
 
 def inert(record: Record) -> Record:
-    """Return the record with its permissions as claims and its rollbacks marked as imported."""
+    """Return the record with its permissions as claims, its rollbacks marked as imported and its titles as one line."""
     event: Any = record.event
     if isinstance(event, SessionStarted):
-        event = msgspec.structs.replace(event, imported=True)
+        title = None if event.title is None else as_one_line(event.title)
+        event = msgspec.structs.replace(event, imported=True, title=title)
+    elif isinstance(event, Checkpoint):
+        event = msgspec.structs.replace(event, name=as_one_line(event.name))
     elif isinstance(event, Committed):
         event = msgspec.structs.replace(
             event,

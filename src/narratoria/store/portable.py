@@ -13,7 +13,6 @@ import os
 import re
 import secrets
 import shutil
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -33,8 +32,10 @@ from narratoria.store import record_batches as chunks
 from narratoria.store.imported_journal import MAX_LINE, ImportedJournal, check_story, check_time
 from narratoria.store.imported_snapshot import Unfit, read_snapshot
 from narratoria.store.store import Adoption, SessionMeta, Store
+from narratoria.strict_json import check_whole
 from narratoria.tools.schema.excerpts import excerpt
 from narratoria.typed_values import decoder
+from narratoria.unicode_text import as_one_line
 
 FORMAT: Final = 1
 SUFFIX: Final = ".narratoria"
@@ -259,6 +260,7 @@ class _Import:
             version = decoder(_Version).decode(content).format
             if version > FORMAT:
                 raise Unfit(f"it is of format {version}, this Narratoria reads up to {FORMAT}; upgrade")
+            check_whole(content)
             return decoder(ExportManifest).decode(content)
         except Unfit:
             raise
@@ -355,6 +357,4 @@ def _one_line(title: str | None) -> str | None:
     """Return a title as one line: it stands on cards, in menus and in the names of files."""
     if title is None:
         return None
-    hidden = {"Cc", "Cs", "Zl", "Zp"}
-    seen = "".join(" " if unicodedata.category(one) in hidden else one for one in title[: 4 * LONGEST_TITLE])
-    return " ".join(seen.split())[:LONGEST_TITLE] or None
+    return as_one_line(title[: 4 * LONGEST_TITLE])[:LONGEST_TITLE] or None

@@ -36,7 +36,7 @@ from narratoria.store.store import (
 )
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import Database
-from narratoria.unicode_text import legible
+from narratoria.unicode_text import as_one_line
 
 _ADOPTED: Final = 512  # records in a batch of an import ...
 _ADOPTED_BYTES: Final = 4 * 1024 * 1024  # ... which ends early when it has so many bytes
@@ -49,7 +49,7 @@ class SqlStore(SqlWriter):
     def create(self, session: Session | None = None, **about: Unpack[AboutSession]) -> Journal:
         session = session or Session(assets=self.assets)
         meta = SessionMeta(id=session.id, **about)
-        title = None if meta.title is None else legible(meta.title)
+        title = None if meta.title is None else as_one_line(meta.title)
         session.assets = self.assets
         now = session.clock()
         lease = self.lease(session.id)

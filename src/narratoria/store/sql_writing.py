@@ -29,7 +29,7 @@ from narratoria.store.sql_reading import SqlReader
 from narratoria.store.store import SessionMeta
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import ConnectionLost, Database, Writer
-from narratoria.unicode_text import legible
+from narratoria.unicode_text import as_one_line
 
 _MARKED: Final = frozenset({TurnStarted, TurnCommitted, TurnUndone, TurnRedone, AssetStored, SessionStarted})
 
@@ -154,7 +154,7 @@ class SqlWriter(SqlReader):
             database.execute("UPDATE sessions SET turns = turns + ? WHERE key = ?", (step, key))
 
     def rename(self, session_id: str, title: str) -> None:
-        key, title = self._key(session_id), legible(title)
+        key, title = self._key(session_id), as_one_line(title)
         self.writer.run(lambda db: db.execute("UPDATE sessions SET title = ? WHERE key = ?", (title, key)))
 
     def relocate(self, session_id: str, folder: str | None) -> None:
@@ -171,7 +171,7 @@ class SqlWriter(SqlReader):
             raise JournalError(
                 f"turn {turn} of session {session_id} is not finished; let it end, then branch"
             )
-        title = None if title is None else legible(title)
+        title = None if title is None else as_one_line(title)
         child, now, end = uuid.uuid4().hex, time.time(), span.last
         called = title or parent.title
         then = self.timeline(session_id, upto=end)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import unicodedata
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
@@ -14,9 +12,10 @@ from starlette.requests import Request as HttpRequest
 
 from narratoria.errors import NarratoriaError
 from narratoria.store.story_search import LONGEST_QUERY, MOST_WORDS, words_of
-from narratoria.strict_json import check_whole
+from narratoria.strict_json import check_whole, why_unreadable
 from narratoria.tools.schema.excerpts import excerpt
 from narratoria.typed_values import decoder
+from narratoria.unicode_text import as_one_line
 from narratoria.web import documents
 from narratoria.web.cards import LONGEST_TITLE
 
@@ -72,10 +71,7 @@ async def _left(request: HttpRequest) -> None:
 
 def one_line(what: str, given: str) -> str:
     """Return text as one readable line: a title stands on cards, in menus and in the names of files."""
-    seen = "".join(
-        " " if unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} else letter for letter in given
-    )
-    title = " ".join(seen.split())
+    title = as_one_line(given)
     if not title or len(title) > LONGEST_TITLE:
         raise BadRequest(f"{what} has 1 to {LONGEST_TITLE} letters in one line; this one has {len(title):,}")
     return title
@@ -134,19 +130,6 @@ async def body_of(request: HttpRequest, kind: type[T], without: T | None = None)
         body = decoder(kind).decode(content)
         check_whole(bytes(content))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadRequest(f"the body does not fit: {_reason(bytes(content), error)}") from None
+        why = why_unreadable(bytes(content), error)
+        raise BadRequest(f"the body does not fit: {excerpt(why)}") from None
     return body
-
-
-def _reason(content: bytes, error: Exception) -> str:
-    """Return why a body was not read. A decoder calls half a character truncated data."""
-    try:
-        text = content.decode()
-        json.dumps(json.loads(text), ensure_ascii=False).encode()
-    except UnicodeDecodeError:
-        return "it is not UTF-8"
-    except UnicodeEncodeError:
-        return r"it holds half a character, such as \ud800 alone; send whole ones"
-    except (ValueError, RecursionError):
-        pass
-    return excerpt(error)
