@@ -362,3 +362,40 @@ def test_a_plan_as_a_whole_has_a_largest_size():
 
 def test_a_text_of_two_million_brackets_is_nested_too_deeply():
     assert problems("[" * 2_000_000) == ["$: nested too deeply; an input has at most 100 levels"]
+
+
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [
+        (lambda deep: {"x": deep}, "$.x"),
+        (lambda deep: {"metadata": {"x": deep}}, "$.metadata.x"),
+        (lambda deep: {"tools": [{**call("a"), "": deep}]}, "$.tools[0].''"),
+        (lambda deep: {"tools": [{**call("a"), "retryPolicy": {"x": deep}}]}, "$.tools[0].retryPolicy.x"),
+    ],
+)
+def test_what_nests_too_deeply_under_an_unknown_key_is_rejected_too(place, where):
+    document = {"requestId": "p", "tools": []}
+    with pytest.raises(PlanRejected) as rejected:
+        PlanDocument.from_data(document | place(nested(900)))
+    assert rejected.value.problems == (f"{where}: nested more than 100 deep",)
+    assert PlanDocument.from_data(document | place(nested(100)))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b'{"requestId":"p","tools":[],"narrative":"caf\xc3"}', "it is not UTF-8 (byte 44)"),
+        (b'{"requestId":"p","tools":[],"narrative":"caf\xc3', "it is not UTF-8 (byte 44)"),
+        (b'{"requestId":"p","tools":[],"narrative":"caf\xe9 noir"}', "it is not UTF-8 (byte 44)"),
+        (r'{"requestId":"p","tools":[],"narrative":"\ud800"}', "half a character"),
+        ('{"requestId":"p","tools":[],"narrative":"\ud800"}', "half a character"),
+        ('{"requestId":"p","tools":[', "truncated"),
+    ],
+)
+def test_half_a_character_in_a_plan_is_called_that(text, told):
+    (found,) = problems(text)
+    assert found.startswith("$: not JSON: ") and told in found, found
+
+
+def test_an_empty_key_of_a_plan_is_quoted():
+    assert unknown_keys({"requestId": "p", "tools": [], "": 1}) == ["$.'': unknown key; it is ignored"]

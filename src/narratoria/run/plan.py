@@ -27,7 +27,7 @@ from narratoria.run.plan_problems import (
 )
 from narratoria.run.plan_references import survey
 from narratoria.spelling import StructSpelled, spelled
-from narratoria.strict_json import DuplicateKey, decode, with_integers
+from narratoria.strict_json import DuplicateKey, decode, why_unreadable, with_integers
 from narratoria.tools.schema.excerpts import excerpt
 from narratoria.typed_values import converter, decoder
 
@@ -99,7 +99,7 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
         except RecursionError:
             raise PlanRejected([f"$: nested too deeply; an input has at most {MAX_DEPTH} levels"]) from None
         except ValueError as error:
-            raise PlanRejected([f"$: not JSON: {excerpt(error)}"]) from None
+            raise PlanRejected([f"$: not JSON: {excerpt(why_unreadable(text, error))}"]) from None
         return cls.from_data(document)
 
     @classmethod

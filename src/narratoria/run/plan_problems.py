@@ -6,10 +6,11 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from narratoria.bounds import MAX_DEPTH, OutOfBounds, check_depth
 from narratoria.events import JsonObject
 from narratoria.run.plan_references import Survey, mark_problems, shown, survey
 from narratoria.strict_json import is_integer
-from narratoria.tools.schema.excerpts import MAX_SHOWN, quoted, shorten, show
+from narratoria.tools.schema.excerpts import MAX_SHOWN, quoted, shorten, show, show_key
 
 MAX_CALLS: Final = 10_000  # in one plan
 LONGEST: Final = {"requestId": 256, "toolId": 256, "toolPath": 4_096, "narrative": 100_000}  # in characters
@@ -39,8 +40,8 @@ _CALL_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
     "retryPolicy": (dict,),
     "approval": (bool,),
 }
-_RETRY_FIELDS: Final = ("maxRetries", "backoffMs")
-_METADATA_FIELDS: Final = ("generationAttempt", "parentPlanId")
+_RETRY_FIELDS: Final = dict.fromkeys(("maxRetries", "backoffMs"))
+_METADATA_FIELDS: Final = dict.fromkeys(("generationAttempt", "parentPlanId"))
 _NAMES: Final = {
     str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object", type(None): "null",
 }  # fmt: skip
@@ -66,11 +67,13 @@ def shape_problems(document: Any) -> Iterator[str]:
         yield f"$: a plan is a JSON object, got {_NAMES.get(type(document), '?')}"
         return
     yield from _field_problems(document, _PLAN_FIELDS, ("requestId", "tools"), "$")
+    yield from _depth_problems(document, _PLAN_FIELDS, "$")
     if document.get("requestId") == "":
         yield "$.requestId: must not be empty"
     yield from _string_list_problems(document.get("disabledSkills"), "$.disabledSkills")
     metadata = document.get("metadata")
     if isinstance(metadata, dict):
+        yield from _depth_problems(metadata, _METADATA_FIELDS, "$.metadata")
         yield from _integer_problems(metadata, "generationAttempt", "$.metadata", 1, MAX_ATTEMPT)
         if not isinstance(metadata.get("parentPlanId"), str | None):
             kind = _NAMES.get(type(metadata["parentPlanId"]), "?")
@@ -89,12 +92,14 @@ def _call_problems(call: Any, path: str) -> Iterator[str]:
         yield f"{path}: expected object, got {_NAMES.get(type(call), '?')}"
         return
     yield from _field_problems(call, _CALL_FIELDS, ("toolId", "toolPath"), path)
+    yield from _depth_problems(call, _CALL_FIELDS, path)
     for field in ("toolId", "toolPath"):
         if isinstance(call.get(field), str) and not call[field].strip():
             yield f"{path}.{field}: must not be empty"
     yield from _string_list_problems(call.get("dependencies"), f"{path}.dependencies")
     retry = call.get("retryPolicy")
     if isinstance(retry, dict):
+        yield from _depth_problems(retry, _RETRY_FIELDS, f"{path}.retryPolicy")
         yield from _integer_problems(retry, "maxRetries", f"{path}.retryPolicy", 0, MAX_RETRIES)
         yield from _integer_problems(retry, "backoffMs", f"{path}.retryPolicy", 0, MAX_BACKOFF_MS)
 
@@ -136,6 +141,15 @@ def _integer_problems(data: JsonObject, name: str, path: str, low: int, high: in
         yield f"{path}.{name}: {show(value)} is outside {low}..{high}"
 
 
+def _depth_problems(data: JsonObject, known: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Yield the unknown keys that hold what nests too deeply: they are ignored, but read and written again."""
+    for key in data.keys() - known.keys():
+        try:
+            check_depth(data[key])
+        except OutOfBounds:
+            yield f"{path}.{show_key(str(key))}: nested more than {MAX_DEPTH} deep"
+
+
 # --- keys that are not ours ------------------------------------------------------------------------------
 
 
@@ -157,12 +171,12 @@ def unknown_keys(document: Any) -> list[str]:
     return found[:MAX_PROBLEMS]
 
 
-def _unknown(data: Any, known: Sequence[str] | Mapping[str, Any], path: str) -> Iterator[str]:
+def _unknown(data: Any, known: Mapping[str, Any], path: str) -> Iterator[str]:
     for key in data if isinstance(data, dict) else ():
         if key not in known:
             near = _nearest(key, [name for name in known if name not in data])
             hint = f"did you mean {near!r}? As it stands it is ignored" if near else "it is ignored"
-            yield f"{path}.{shorten(str(key), MAX_SHOWN)}: unknown key; {hint}"
+            yield f"{path}.{show_key(str(key))}: unknown key; {hint}"
 
 
 def _meant_by(name: str, data: JsonObject, known: Mapping[str, Any]) -> str:
