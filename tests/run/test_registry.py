@@ -143,3 +143,17 @@ def test_two_tools_of_one_name_are_named_with_their_files(tmp_path):
         ToolValidationError, match=r"'walk' is already registered \(.*/a/walk and .*/b/walk\)"
     ):
         ToolRegistry(made)
+
+
+async def test_a_name_where_a_tool_is_wanted_is_told_with_what_to_write():
+    registry = ToolRegistry([make("walk")])
+    for asked in (
+        lambda: registry.validate_preconditions("walk"),
+        lambda: registry.apply_effects("walk", ToolResult.ok(None), registry.context(registry.get("walk"))),
+    ):
+        with pytest.raises(
+            ToolValidationError, match=r"takes a tool there, not str; .* registry\.get\('walk'\)"
+        ):
+            await asked()
+    with pytest.raises(ToolValidationError, match="context takes a tool there, not NoneType"):
+        registry.context(registry.get("none"))

@@ -16,6 +16,7 @@ from narratoria.run.middleware import Around, checked_around
 from narratoria.spelling import spelled
 from narratoria.tools.contract import PreconditionResult, validate
 from narratoria.tools.contract.regex import compile_regex
+from narratoria.tools.schema.excerpts import quoted
 from narratoria.tools.tool import Tool, ToolContext, ToolResult, fold_name
 
 if TYPE_CHECKING:
@@ -231,12 +232,14 @@ class ToolRegistry:
         a fresh one. Changes made through it are kept as soon as something is executed with it.
         """
         # 004 `createDefaultContext`.
+        _check_tool("context", tool)
         return self.executor.context(tool, session)
 
     async def validate_preconditions(
         self, tool: Tool[Any, Any], context: ToolContext | None = None
     ) -> PreconditionResult:
         """Check all preconditions of a tool, without running it."""
+        _check_tool("validate_preconditions", tool)
         if context is None:
             context = self.context(tool)
         elif not isinstance(context, ToolContext):
@@ -247,11 +250,20 @@ class ToolRegistry:
         self, tool: Tool[Any, Any], result: ToolResult[Any], context: ToolContext, params: Any = None
     ) -> None:
         """Apply a tool's effects for a result, all of them or none. The pipeline does this itself."""
+        _check_tool("apply_effects", tool)
         if not isinstance(context, ToolContext):
             raise _no_context("apply_effects", context, _MAKE_ONE)
         async with context.attempt() as trial:
             await apply_effects(self._within(context, None), tool, params, trial, result)
         _settled(context)
+
+
+def _check_tool(what: str, given: Any) -> None:
+    if not isinstance(given, Tool):
+        named = f"registry.get({quoted(given)})" if isinstance(given, str) else "registry.get(name)"
+        raise ToolValidationError(
+            f"{what} takes a tool there, not {type(given).__name__}; for one by its name write {named}"
+        )
 
 
 def _no_context(what: str, given: Any, hint: str) -> ToolValidationError:
