@@ -465,3 +465,54 @@ def test_a_lock_that_cannot_be_written_is_one_clear_error(tmp_path: Path, driver
     refusal, _, held = done.stdout.partition("\n")
     assert "game.lock" in refusal and "then open the session again" in refusal, done.stderr
     assert held.strip() == "True", "the refused attempt holds nothing"
+
+
+def test_a_place_that_no_database_can_be_at_is_named(tmp_path: Path, driver: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("in the way")
+    os.mkfifo(tmp_path / "pipe")
+    for place, told in {
+        "folder": "is a folder, and sessions are kept in a file; name one, such as .*folder/sessions.db",
+        "file/sessions.db": "file is a file, so .* cannot be in it; set NARRATORIA_STORE",
+        "file/deep/sessions.db": "file is a file, so .* cannot be in it; set NARRATORIA_STORE",
+        "pipe": "is a device, a pipe or a socket; name a file",
+    }.items():
+        for action in (lambda one: one.list(), lambda one: new_game(one)):
+            store = SqliteStore(tmp_path / place, assets=tmp_path / "assets", driver=driver)
+            with pytest.raises(JournalError, match=told):
+                action(store)
+            store.close()
+
+
+async def test_looking_makes_nothing(tmp_path: Path, driver: str) -> None:
+    await filled(tmp_path / "home" / "sessions.db", driver, turns=2, sessions=1)
+    assets = tmp_path / "home" / "assets"  # of another database: nothing was played at the new place
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    before = sorted(tmp_path.rglob("*"))
+    for path in (tmp_path / "new" / "deep" / "sessions.db", tmp_path / "new.db", empty):
+        store = SqliteStore(path, assets=tmp_path / "none" if path == empty else assets, driver=driver)
+        assert store.list() == []
+        with pytest.raises(JournalError, match="no session"):
+            store.find("abc")
+        store.close()
+    assert sorted(tmp_path.rglob("*")) == before and not empty.stat().st_size
+
+
+async def test_sessions_can_be_read_where_nothing_can_be_written(tmp_path: Path, driver: str) -> None:
+    (session_id, *_) = await filled(tmp_path / "sessions.db", driver, sessions=1)
+    script = (
+        "import resource, signal\n"
+        "from pathlib import Path\n"
+        "from narratoria.store.sqlite import SqliteStore\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"store = SqliteStore(Path({str(tmp_path / 'sessions.db')!r}), driver={driver!r})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # every write fails, as on a full disk\n"
+        "print([one.id for one in store.list()], store.restore(store.list()[0].id).state['last'])\n"
+        "store.close()\n"
+    )
+    read, write = os.pipe()  # a file would be subject to the limit
+    done = subprocess.run([sys.executable, "-c", script], stdout=write, stderr=write, timeout=60)
+    os.close(write)
+    with os.fdopen(read) as said:
+        assert (said.read().strip(), done.returncode) == (f"['{session_id}'] 11", 0)

@@ -20,9 +20,12 @@ from narratoria.store.sqlite_database import (
     BUSY_MS,
     IN_MEMORY,
     SqliteDatabase,
+    StorageFailed,
+    check_place,
     connect,
     damaged,
     default_driver,
+    is_settled,
     reason,
 )
 from narratoria.store.store import SCHEMA_VERSION, unwritable
@@ -62,6 +65,7 @@ class SqliteStore(SqlStore):
         return self.path
 
     def _connect(self) -> Database:
+        check_place(self.path)
         try:
             make_folder(self.path.parent)
         except OSError as error:
@@ -110,7 +114,7 @@ class SqliteStore(SqlStore):
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         with self._reading:
-            if self._imagined and self.path.exists():
+            if self._imagined and self.path.exists() and self.path.stat().st_size:
                 SqlReader.close(self)  # the connection to nothing
                 self._imagined = False
             if self._outdated and self._reader is not None and _version(self._reader) == SCHEMA_VERSION:
@@ -119,18 +123,24 @@ class SqliteStore(SqlStore):
             return super().query(sql, values)
 
     def _connect_reader(self) -> Database:
+        check_place(self.path)
         try:
-            self._imagined = not self.path.exists() and not self._lived_in and _may_be_made(self.path)
-            empty = not self._imagined and (not self.path.exists() or not self.path.stat().st_size)
+            known = self.path.exists() and (self.path.stat().st_size or self._lived_in)
         except OSError as error:
             raise JournalError(f"{self.path}: {reason(error)}") from None
-        if self._imagined:  # a look at a home that is not there does not make one
-            database = self._connection(readonly=False, path=IN_MEMORY)
+        self._imagined = not known
+        if self._imagined:  # a look at a store that is not there does not make one
+            database = connect(IN_MEMORY, self.driver, readonly=False)
             _migrate(database, 0)
             return database
-        if empty:
-            self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the file
-        database = _prepared(self._connection(readonly=True), self.path, self._lived_in)
+        try:
+            database = _prepared(self._connection(readonly=True), self.path, self._lived_in)
+        except StorageFailed:  # a full disk has no room for the index of the log, which readers share
+            if not is_settled(self.path):
+                raise
+            database = _prepared(
+                connect(self.path, self.driver, readonly=True, immutable=True), self.path, self._lived_in
+            )
         self._outdated = _version(database) < SCHEMA_VERSION
         if self._outdated:
             _view_as_present(database)
@@ -144,6 +154,7 @@ class SqliteStore(SqlStore):
         return connect(path or self.path, self.driver, readonly=readonly)
 
     def lease(self, session_id: str) -> FileLease:
+        check_place(self.path)
         return FileLease(self.path.with_name("locks"), session_id)
 
     def delete(self, session_id: str) -> None:
@@ -167,11 +178,6 @@ class SqliteStore(SqlStore):
 def _lived_in(path: Path, assets: Path) -> bool:
     """Tell if sessions were kept here before: they leave locks and assets beside the database."""
     return any(path.with_name("locks").glob("*.lock")) or any(assets.glob("??/*"))
-
-
-def _may_be_made(path: Path) -> bool:
-    """Tell if the nearest existing parent of a path is a folder."""
-    return next(one for one in path.absolute().parents if one.exists()).is_dir()
 
 
 def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDatabase:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,16 +19,46 @@ except ImportError:  # a platform without a wheel: slower, otherwise the same
 
 IN_MEMORY: Final = Path(":memory:")
 BUSY_MS: Final = 10_000
+_INDEX_BYTES: Final = 64 * 1024  # the index of a log takes half of that
 
 
 def default_driver() -> str:
     return "apsw" if apsw is not None else "sqlite3"
 
 
-def connect(path: Path, driver: str, *, readonly: bool) -> SqliteDatabase:
-    if driver == "apsw":
-        return ApswDatabase(path, readonly=readonly)
-    return StandardDatabase(path, readonly=readonly)
+class StorageFailed(JournalError):
+    """The disk is full, or fails."""
+
+
+def connect(path: Path, driver: str, *, readonly: bool, immutable: bool = False) -> SqliteDatabase:
+    """Open a file. One that is `immutable` is read without its log and without locks."""
+    kind = ApswDatabase if driver == "apsw" else StandardDatabase
+    return kind(path, readonly=readonly, immutable=immutable)
+
+
+def check_place(path: Path) -> None:
+    """Raise `JournalError` if there can be no database at that path."""
+    try:
+        if path.is_dir():
+            raise JournalError(
+                f"{path} is a folder, and sessions are kept in a file; name one, such as {path / 'sessions.db'}"
+            )
+        if path.exists() and not path.is_file():
+            raise JournalError(f"{path} is a device, a pipe or a socket; name a file to keep sessions in")
+        above = next(one for one in path.absolute().parents if one.exists())
+        if not above.is_dir():
+            raise JournalError(
+                f"{above} is a file, so {path} cannot be in it; set NARRATORIA_STORE to a file in a folder, or "
+                f"NARRATORIA_HOME to a folder"
+            )
+    except OSError as error:
+        raise JournalError(f"{path}: {reason(error)}") from None
+
+
+def is_settled(path: Path) -> bool:
+    """Tell if the log of a database is empty, so that the file alone has everything."""
+    log = path.with_name(f"{path.name}-wal")
+    return not log.exists() or not log.stat().st_size
 
 
 class SqliteDatabase:
@@ -86,13 +117,13 @@ class SqliteDatabase:
 
 
 class ApswDatabase(SqliteDatabase):
-    def __init__(self, path: Path, *, readonly: bool) -> None:
+    def __init__(self, path: Path, *, readonly: bool, immutable: bool = False) -> None:
         super().__init__(path, readonly=readonly)
         flags = (
             apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         )
         try:
-            self._connection = apsw.Connection(_uri(path, readonly), flags | apsw.SQLITE_OPEN_URI)
+            self._connection = apsw.Connection(_uri(path, readonly, immutable), flags | apsw.SQLITE_OPEN_URI)
         except (apsw.Error, OSError) as error:
             raise self._failed(error) from None
 
@@ -111,14 +142,14 @@ class ApswDatabase(SqliteDatabase):
 
 
 class StandardDatabase(SqliteDatabase):
-    def __init__(self, path: Path, *, readonly: bool) -> None:
+    def __init__(self, path: Path, *, readonly: bool, immutable: bool = False) -> None:
         import sqlite3
 
         super().__init__(path, readonly=readonly)
         self._errors = (sqlite3.Error, OSError, UnicodeDecodeError)
         try:
             self._connection = sqlite3.connect(
-                _uri(path, readonly), uri=True, isolation_level=None, check_same_thread=False
+                _uri(path, readonly, immutable), uri=True, isolation_level=None, check_same_thread=False
             )
         except self._errors as error:
             raise self._failed(error) from None
@@ -137,7 +168,7 @@ class StandardDatabase(SqliteDatabase):
         self._connection.close()
 
 
-def _uri(path: Path, readonly: bool) -> str:
+def _uri(path: Path, readonly: bool, immutable: bool) -> str:
     """Return the URI of a file; one in a read-only folder is opened as immutable, since SQLite cannot make its log
     there.
     """
@@ -146,7 +177,8 @@ def _uri(path: Path, readonly: bool) -> str:
     uri = path.absolute().as_uri()
     if not readonly:
         return uri + "?mode=rwc"
-    return uri + ("?mode=ro" if os.access(path.parent, os.W_OK) else "?mode=ro&immutable=1")
+    immutable = immutable or not os.access(path.parent, os.W_OK)
+    return uri + ("?mode=ro&immutable=1" if immutable else "?mode=ro")
 
 
 # --- errors ---------------------------------------------------------------------------------------------
@@ -167,8 +199,13 @@ def damaged(path: Path, what: str, then: str) -> JournalError:
 def _explained(path: Path, error: Exception) -> JournalError:
     """Return an error that says what to do. The file is not touched to find out."""
     text = str(error).lower()
-    if "full" in text:
-        return JournalError(f"{path}: the disk is full; make room, then go on: what was saved before is safe")
+    failed = "disk i/o error" in text
+    if "full" in text or (failed and _is_full(path)):
+        return StorageFailed(
+            f"{path}: the disk is full; make room, then go on: what was saved before is safe"
+        )
+    if failed:
+        return StorageFailed(f"{path}: the disk fails ({error}); look at the system's log, and make a copy")
     if "readonly" in text or "read-only" in text or "unable to open" in text:
         return JournalError(unwritable(path.parent, f"{path.name}: {error}"))
     if "locked" in text or "busy" in text:
@@ -176,6 +213,13 @@ def _explained(path: Path, error: Exception) -> JournalError:
             f"{path} is locked by another program for more than {BUSY_MS // 1000} s ({error})"
         )
     return JournalError(f"{path}: {type(error).__name__}: {error}")
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < _INDEX_BYTES
+    except OSError:
+        return False
 
 
 def reason(error: OSError) -> str:
