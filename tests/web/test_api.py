@@ -87,6 +87,9 @@ def test_the_api_describes_itself(server: RunningServer) -> None:
     document = get(server, "/openapi.json")
     validate(document)
     assert {"/sessions/{id}/events", "/sessions/{id}/prompt", "/sessions/{id}/undo"} <= set(document["paths"])
+    operations = [one for path in document["paths"].values() for one in path.values()]
+    for one in operations:
+        assert ("413" in one["responses"]) == ("requestBody" in one), one["operationId"]
 
 
 def test_the_document_says_who_is_let_in_and_each_operation_holds_to_it(server: RunningServer) -> None:
@@ -520,7 +523,9 @@ def test_a_title_that_cannot_be_shown_is_refused(server: RunningServer, title: s
 def test_a_title_is_one_line_and_keeps_its_signs(server: RunningServer) -> None:
     session = server.new_session()
     with server.client() as client:
-        card = client.patch(f"/sessions/{session}", json={"title": " One\r\n\0two\u2028 👩‍🚀 שלום "}).json()
+        card = client.patch(
+            f"/sessions/{session}", json={"title": " One\r\n\0two\u2028 \u202e👩‍🚀 שלום\u2069 "}
+        ).json()
     assert card["title"] == "One two 👩‍🚀 שלום"
     assert get(server, f"/sessions/{session}")["title"] == card["title"]
 

@@ -267,3 +267,17 @@ def test_a_log_tells_how_often_it_kept_silent() -> None:
     assert short.filter(told)
     assert told.getMessage() == f"again (and {1_000 - ALIKE:,} like it in the minute before)"
     assert sum(short.filter(record(f"kind {number}")) for number in range(10_000)) < 100
+
+
+def test_half_sent_bodies_leave_no_traceback_when_the_server_ends(make_server: MakeServer) -> None:
+    server = make_server()
+    half = "".join(
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n"
+        'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"sto'
+        for path in ("/sessions",)
+    )
+    with crowd(server, 3, half.encode()), crowd(server, 3, half.replace("/sessions", "/import").encode()):
+        with server.client() as player:  # by then the others are being read
+            assert player.get("/stories").status_code == 200
+        server.stop()
+    assert "Traceback" not in server.log.read_text() and "ERROR" not in server.log.read_text()

@@ -7,15 +7,14 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from narratoria.mcp_server.tool_server import ToolServer
 from narratoria.web.access import LOOPBACK, Access, cookie_name
-from narratoria.web.connections import QUEUE, Connections, Limits
-from narratoria.web.listening import host_name, listen, server_config
+from narratoria.web.connections import Connections, Limits
+from narratoria.web.listening import HttpServer, host_name, listen
 from narratoria.web.sign_ins import SignIns
 
 PATH: Final = "/mcp"
@@ -79,23 +78,20 @@ async def serve_http(
     sign_ins = SignIns()
     given = sign_ins.print_token() if token is None else sign_ins.admit(token)
     app = create_app(server, sign_ins, host=host, port=port)
-    config = server_config(app, Connections(Limits.of_this_process()))
-    running = _Ending(config, server, lambda: ready(f"http://{host_name(host)}:{port}{PATH}", given))
+    running = _Ending(app, server, lambda: ready(f"http://{host_name(host)}:{port}{PATH}", given))
     await running.serve(sockets=[listener])
 
 
-class _Ending(uvicorn.Server):
+class _Ending(HttpServer):
     """A server that tells when it is ready, and ends its clients' streams, which would keep it from ending."""
 
-    def __init__(self, config: uvicorn.Config, server: ToolServer, ready: Callable[[], None]) -> None:
-        super().__init__(config)
+    def __init__(self, app: ASGIApp, server: ToolServer, ready: Callable[[], None]) -> None:
+        super().__init__(app, Connections(Limits.of_this_process()))
         self._server = server
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        for listener in sockets or ():
-            listener.listen(QUEUE)
         if self.started:
             self._ready()
 

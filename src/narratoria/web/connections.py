@@ -82,10 +82,12 @@ class Connections:
         if self._queue and self._serving is None:
             self._serving = asyncio.get_running_loop().call_later(AHEAD_SECONDS, self._serve)
 
-    def end_unread(self) -> None:
-        """End the connections whose answers nobody reads: the server's end would wait for them."""
+    def end_stalled(self) -> None:
+        """End the connections whose answers nobody reads, and those whose requests are half sent: the server's end
+        would wait for them.
+        """
         for one in list(self._open):
-            if one.flow.write_paused:
+            if one.flow.write_paused or (not one.is_waiting and one.cycle.more_body):
                 one.transport.abort()
 
     def admit(self, newcomer: Connection, address: str) -> bool:

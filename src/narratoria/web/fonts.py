@@ -15,12 +15,15 @@ import contextlib
 import hashlib
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from narratoria.tools.schema.excerpts import excerpt
 
 logger = logging.getLogger("narratoria")
 
@@ -29,6 +32,7 @@ EDITION: Final = 1
 PATIENCE_SECONDS: Final = 600
 DELAY_SECONDS: Final = 5.0
 """The page itself comes first."""
+_FAILED: Final = "the page's fonts could not be made, the system's stand in: %s"
 
 
 class Face(NamedTuple):
@@ -173,16 +177,20 @@ async def cut_fonts(folder: Path) -> bool:
     done = folder / "done"
     if done.exists():
         return False
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "narratoria.web.font_cutting",
-        str(folder),
-        stdin=asyncio.subprocess.PIPE,  # it ends with us: then this is closed
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        env=os.environ | {"PYTHONUTF8": "1"},
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "narratoria.web.font_cutting",
+            str(folder),
+            stdin=asyncio.subprocess.PIPE,  # it ends with us: then this is closed
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env=os.environ | {"PYTHONUTF8": "1"},
+        )
+    except OSError as error:
+        logger.warning(_FAILED, f"{sys.executable}: {error.strerror or error}")
+        return False
     try:
         said = await asyncio.wait_for(_said_by(process), PATIENCE_SECONDS)
     except TimeoutError:
@@ -193,6 +201,15 @@ async def cut_fonts(folder: Path) -> bool:
                 process.kill()
             await asyncio.shield(process.wait())
     if process.returncode:
-        last = said.decode(errors="replace").strip().rpartition("\n")[2]
-        logger.warning("the page's fonts could not be made, the system's stand in: %s", last)
+        logger.warning(_FAILED, _cause(process.returncode, said.decode(errors="replace")))
     return process.returncode == 0
+
+
+def _cause(code: int, said: str) -> str:
+    """Return why the cutter failed: its last line, which is the exception's, and how it ended if it said nothing."""
+    if last := said.strip().rpartition("\n")[2].strip():
+        return excerpt(last)
+    if code > 0:
+        return f"the cutter ended with exit code {code} and said nothing"
+    name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
+    return f"the cutter was ended by {name}; is there too little memory?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 from typing import Final
@@ -42,8 +43,25 @@ def host_name(host: str) -> str:
     return f"[{name}]" if ":" in name else name
 
 
-def server_config(app: ASGIApp, connections: Connections) -> uvicorn.Config:
-    """Return the settings of a server of the application."""
+class HttpServer(uvicorn.Server):
+    """A server of an application. Its end does not wait for clients that neither send nor read."""
+
+    def __init__(self, app: ASGIApp, connections: Connections) -> None:
+        super().__init__(_config(app, connections))
+        self._connections = connections
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(QUEUE)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        stalled = asyncio.get_running_loop().call_later(GRACE_SECONDS / 2, self._connections.end_stalled)
+        await super().shutdown(sockets)
+        stalled.cancel()
+
+
+def _config(app: ASGIApp, connections: Connections) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         log_level="warning",

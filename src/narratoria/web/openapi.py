@@ -102,6 +102,8 @@ def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
     unknown = {"description": "Not signed in", "content": _content(Problem, schemas)}
     described["security"] = SECURITY
     described["responses"] = {str(operation.status): answer, "401": unknown, "default": problem}
+    if operation.body is not None:
+        described["responses"]["413"] = problem | {"description": "Refused: the body is too large"}
     return described
 
 

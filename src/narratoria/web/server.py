@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 import click
-import uvicorn
+from starlette.types import ASGIApp
 
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.foreign_sources import ToolSources
@@ -25,10 +25,10 @@ from narratoria.store.store import Store, data_home
 from narratoria.web.access import LOOPBACK
 from narratoria.web.app import create_app
 from narratoria.web.browser_launch import clear_signposts, has_display, open_browser, signpost
-from narratoria.web.connections import QUEUE, Connections, Limits
+from narratoria.web.connections import Connections, Limits
 from narratoria.web.fonts import fonts_folder
 from narratoria.web.games import Games
-from narratoria.web.listening import GRACE_SECONDS, PortTaken, host_name, listen, server_config
+from narratoria.web.listening import HttpServer, PortTaken, host_name, listen
 from narratoria.web.repeated_records import keep_short
 from narratoria.web.sign_ins import SignIns
 
@@ -135,30 +135,23 @@ def _show_next(address: str) -> None:
     click.echo(f"Somebody has signed in with that address. For another browser: {address}", err=True)
 
 
-class _EndingServer(uvicorn.Server):
+class _EndingServer(HttpServer):
     """A server that ends its streams: without this its end would wait for every viewer."""
 
-    def __init__(
-        self, config: uvicorn.Config, games: Games, connections: Connections, resumed: str | None
-    ) -> None:
-        super().__init__(config)
+    def __init__(self, app: ASGIApp, games: Games, connections: Connections, resumed: str | None) -> None:
+        super().__init__(app, connections)
         self._games = games
-        self._connections = connections
         self._resumed = resumed
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        for listener in sockets or ():
-            listener.listen(QUEUE)
         if self._resumed is not None and self.started:
             with contextlib.suppress(NarratoriaError):  # the page says why it cannot be opened
                 await self._games.open(self._resumed)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._games.begin_end()
-        unread = asyncio.get_running_loop().call_later(GRACE_SECONDS / 2, self._connections.end_unread)
         await super().shutdown(sockets)
-        unread.cancel()
 
 
 @dataclass(slots=True)
@@ -226,6 +219,5 @@ class Server:
             cuts_fonts=self.cuts_fonts,
         )
         connections = Connections(self.limits)
-        config = server_config(app, connections)
         keep_short("uvicorn.error", "asyncio")
-        await _EndingServer(config, self.games, connections, resumed).serve(sockets=[listener])
+        await _EndingServer(app, self.games, connections, resumed).serve(sockets=[listener])

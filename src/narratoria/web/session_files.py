@@ -17,7 +17,7 @@ from narratoria.web import documents
 from narratoria.web.games import Games
 from narratoria.web.json_responses import json_response
 from narratoria.web.openapi import BINARY
-from narratoria.web.request_reading import BadRequest, session_id
+from narratoria.web.request_reading import BadRequest, BodyTooLarge, session_id
 
 MAX_IMPORT: Final = 1024**3
 BLOCK: Final = 1 << 20
@@ -47,7 +47,7 @@ async def imported(games: Games, request: HttpRequest) -> Response:
         async for chunk in request.stream():
             size += len(chunk)
             if size > MAX_IMPORT:
-                raise BadRequest(f"the file has more than {MAX_IMPORT:,} bytes")
+                raise BodyTooLarge(f"the file has more than {MAX_IMPORT:,} bytes")
             await asyncio.to_thread(file.write, chunk)
         file.seek(0)
         return json_response(documents.Made(id=await games.import_file(file)), 201)
