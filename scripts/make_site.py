@@ -106,7 +106,12 @@ def public_names() -> dict[str, list[str]]:
     for module, names in NAMED.items():
         found.setdefault(module, set()).update(names)
     return {
-        module: sorted(name for name in names if module == "narratoria" or not at_top(module, name))
+        module: sorted(
+            name
+            for name in names
+            if not inspect.ismodule(getattr(importlib.import_module(module), name))  # another package's
+            and (module == "narratoria" or not at_top(module, name))
+        )
         for module, names in sorted(found.items())
     }
 
@@ -135,7 +140,8 @@ def entry(name: str, value: Any, module: str) -> str:
     lines = [f"### {name}\n"]
     if (shown := signature(value)) and not is_value(value):
         lines.append(f"```python\n{name}{shown}\n```\n")
-    if text := documentation(value) or written_below(module, name):
+    told = written_below(module, name) if is_value(value) else ""
+    if text := "\n\n".join(filter(None, (told, documentation(value)))):
         lines.append(text + "\n")
     if inspect.isclass(value):
         lines.extend(members(value))

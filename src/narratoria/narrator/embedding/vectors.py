@@ -23,5 +23,6 @@ finally:
         del os.environ[_VARIABLE]
 
 Vectors: TypeAlias = NDArray[np.float32]
+"""Embeddings, one a row."""
 
 __all__ = ["Vectors", "np"]
