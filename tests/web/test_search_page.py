@@ -136,6 +136,7 @@ def test_a_word_of_long_ago_is_found_gone_to_and_marked(
     field.fill("nowhere at all")
     expect(page.locator(".search-count")).to_contain_text("Nothing found")
     field.fill('"bra" egal')
+    expect(page.locator(".search-count")).to_have_text("1 turn")
     page.keyboard.press("Enter")
     expect(turn).to_be_focused()
     assert page.evaluate(marked) == ["bra", "Égal"]

@@ -23,6 +23,11 @@ const wordsOf = (query) => [...alike(query).matchAll(/"([^"]*)"|([^\s"]+)/g)].ma
 
 const nameOf = (turn) => (turn ? `Turn ${turn.toLocaleString("en")}` : "Prologue");
 
+function countOf(total) {
+  if (total > 1) return `${total.toLocaleString("en")} turns, the newest first`;
+  return total ? "1 turn" : "Nothing found. Every word has to stand in the same turn.";
+}
+
 export class StorySearch {
   /** @param {import("./game.js").Game} game @param {import("./story.js").StoryView} story */
   constructor(game, story) {
@@ -85,7 +90,7 @@ export class StorySearch {
       const { total, turns } = await api.find(this.game.id, query, before, PART, asking.signal);
       if (asking.signal.aborted) return;
       this.found = query;
-      if (before === undefined) this.#show(turns, total ? `${total.toLocaleString("en")} ${total === 1 ? "turn" : "turns"}, the newest first` : "Nothing found. Every word has to stand in the same turn.");
+      if (before === undefined) this.#show(turns, countOf(total));
       else this.#add(turns);
       const left = total - turns.length;
       this.last = turns.at(-1)?.turn;
