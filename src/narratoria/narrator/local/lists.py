@@ -12,7 +12,6 @@ from narratoria.narrator.english.clauses import Clause
 from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.noun_phrases import Phrase
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.tokens import Token
 from narratoria.narrator.local.filled_slots import Filling
 from narratoria.narrator.local.tool_profiles import Slot
 
@@ -98,11 +97,8 @@ def pairs(reading: Reading) -> list[Clause]:
     segments = _segments(reading)
     if len(segments) < 2:
         return []
-    particle = _particle(reading, segments[0])
     head = reading.tokens[: reading.body]
-    first = Clause((*head, *reading.tokens[segments[0].start : segments[0].stop]))
-    rest = [Clause((*head, *particle, *reading.tokens[part.start : part.stop])) for part in segments[1:]]
-    return [first, *rest]
+    return [Clause((*head, *reading.tokens[part.start : part.stop])) for part in segments]
 
 
 def _bare(reading: Reading) -> list[Clause]:
@@ -160,12 +156,3 @@ def _says_more(first: Phrase, *rest: Phrase) -> bool:
     """ "Pip to the pond", "Otto some squid": an object, and its place or what it gets."""
     given = len(rest) == 1 and first.mention and not first.prep
     return any(not phrase.joined and (given or phrase.prep not in ("", "of")) for phrase in rest)
-
-
-def _particle(reading: Reading, first: range) -> tuple[Token, ...]:
-    """ "check R-7 *out* to Marta and R-44 to Oskar"."""
-    for at in range(first.start + 1, first.stop - 1):
-        token, following = reading.tokens[at], reading.tokens[at + 1]
-        if token.low in en.PARTICLES and following.low in en.PREPOSITIONS and not token.quoted:
-            return (token,)
-    return ()
