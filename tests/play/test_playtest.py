@@ -13,7 +13,11 @@ from tests import warm_start
 
 from narratoria.authoring.playtest import Report, Settings, playtest
 from narratoria.errors import StoryInvalid
+from narratoria.narrator.paraphrase.rule_phrases import phrases, readable
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.rules.rule_file import Case
 from narratoria.play.story_library import open_story
+from narratoria.state import merge
 
 STORY = """
 id = "cellar"
@@ -155,6 +159,21 @@ async def test_the_shipped_stories_are_clean(story: str, players: int, turns: in
     assert [(fault.kind, fault.message, fault.prompts) for fault in report.faults] == []
     assert report.turns == players * turns
     assert report.refused == []
+
+
+def test_nobody_walks_away_from_the_lens_that_he_turns() -> None:
+    story = open_story("lighthouse")
+    rules = story.scripted_narrator()
+    held = {"place": {"id": "lantern", "title": ""}, "lamp": {"lit": True, "turning": False}}
+    ways = [rule for rule in rules.rules.rules if any(_walks(case) for case in rule.cases)]
+    assert len(ways) > 4
+    for words in {readable(one) for rule in ways for one in phrases(rule.patterns, 60)}:
+        actions, _ = rules.understand(NarratorRequest(words, merge(story.state, held)))
+        assert not any(_walks(action.case) for action in actions), words
+
+
+def _walks(case: Case) -> bool:
+    return any(call.tool_name == "walk" for call in case.calls)
 
 
 @pytest.mark.slow

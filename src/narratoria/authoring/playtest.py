@@ -39,7 +39,7 @@ FaultKind: TypeAlias = Literal["failed call", "dead end", "unanswered choice", "
 
 _PHRASES: Final = 12  # made of each rule
 _TRIES: Final = 3  # of an ending that is sought
-_RARE: Final = 4  # turns in which something could be tried: what has had no more is tried at once
+_RARE: Final = 8  # turns in which something could be tried: what has had no more is tried at once
 _CHOOSES: Final = 0.6  # of a player at random: the part of its turns in which it takes a choice
 _CHOOSES_GREEDILY: Final = 0.4
 _CHOOSES_RARELY: Final = 0.2  # of a greedy player that has something rare to try
@@ -257,11 +257,13 @@ class _Player:
         tried = self.tried[rule.id, case]
         ends = case is not None and rule.is_final(rule.cases[case])
         is_sought = self.seeks_endings and ends and tried < _TRIES
+        is_rare = self.open[rule.id, case] <= _RARE
+        again = max(0, tried - 1) if is_rare else tried  # the words may have been those of another rule
         return (
             case is None,
-            tried + (rule.id in self.reached and not is_sought),
+            again + (rule.id in self.reached and not is_sought),
             ends and not is_sought,
-            self.open[rule.id, case] > _RARE,
+            not is_rare,
             rule.id not in self.share,
             self.open[rule.id, case],
             self.chance.random(),
