@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import re
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -307,6 +308,39 @@ async def test_pruning_collects_what_no_session_refers_to(store: Store, tmp_path
     assert [meta.id for meta in store.list()] == [new.session.id]
     fresh = store.assets.add_bytes(b"of a turn that is not recorded yet")
     assert prune(store).assets == 0 and fresh in store.assets
+
+
+async def test_assets_of_another_store_in_the_same_folder_are_spared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.delenv("NARRATORIA_STORE", raising=False)
+    kept: dict[Path, set[str]] = {}
+    for number, path in enumerate([home / "sessions.db", tmp_path / "a.db", tmp_path / "b.db"]):
+        if number:
+            monkeypatch.setenv("NARRATORIA_STORE", str(path))
+        store = default_store(home)
+        journal = new_game(store)
+        await play(journal, Outside(tmp_path).registry(), f"dig {number}")
+        await journal.close()
+        kept[path] = store.asset_hashes()
+        store.close()
+    later = time.time() + 7_200
+    for path, own in kept.items():
+        monkeypatch.setenv("NARRATORIA_STORE", str(path))
+        store = default_store(home)
+        done = prune(store, now=later)
+        assert (done.assets, done.shared) == (0, 2)
+        assert done.others == sorted(kept.keys() - {path})
+        assert own <= set(store.assets)
+        store.close()
+    for other in (tmp_path / "a.db", tmp_path / "b.db"):
+        other.unlink()
+    monkeypatch.delenv("NARRATORIA_STORE")
+    store = default_store(home)
+    assert prune(store, now=later).assets == 2
+    assert set(store.assets) == kept[home / "sessions.db"]
+    store.close()
 
 
 async def test_what_is_lost_is_said_and_the_rest_travels(store: Store, tmp_path: Path) -> None:

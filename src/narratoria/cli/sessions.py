@@ -208,6 +208,7 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
     if as_json:
         print_json({"sessions": [one.id for one in done.sessions], "busy": [one.id for one in done.busy],
                     "assets": done.assets, "bytes": done.bytes, "settling": done.settling,
+                    "shared": done.shared, "sharedWith": [str(one) for one in done.others],
                     "dryRun": dry_run})  # fmt: skip
     else:
         for meta in done.busy:
@@ -216,6 +217,12 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
         console().print(
             f"{counted(len(done.sessions), 'session')}, {counted(done.assets, 'asset')} ({done.bytes:,} bytes) {verb}"
         )
+        if done.shared:
+            others = ", ".join(str(one) for one in done.others)
+            console().print(
+                f"{counted(done.shared, 'asset')} more that no session here refers to stay: {others} has its assets in "
+                f"the same folder, and they may be its own"
+            )
         if done.settling:
             console().print(
                 f"{counted(done.settling, 'asset')} more that no session refers to: those written in the last hour "

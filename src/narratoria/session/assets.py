@@ -23,7 +23,7 @@ from typing import Final
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
 from narratoria.session.media import HEAD_BYTES, contradiction, is_media_type
-from narratoria.session.private_files import make_folder
+from narratoria.session.private_files import make_file, make_folder
 from narratoria.tools.schema.excerpts import quoted
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
@@ -33,11 +33,15 @@ _PATH_SHOWN: Final = 200
 
 
 class AssetStore:
-    """Files by the SHA-256 of their content, under one folder."""
+    """Files by the SHA-256 of their content, under one folder. `user` is the database whose sessions refer to them:
+    several may share a folder, and each leaves its name there.
+    """
 
-    def __init__(self, root: Path | None = None, *, cap: int = DEFAULT_CAP) -> None:
+    def __init__(self, root: Path | None = None, *, cap: int = DEFAULT_CAP, user: Path | None = None) -> None:
         self._root = root
         self.cap = cap
+        self._user = user
+        self._signed = user is None
 
     @property
     def root(self) -> Path:
@@ -66,6 +70,24 @@ class AssetStore:
         for path in sorted(self.root.glob("??/*")):
             if _HASH.fullmatch(path.name):
                 yield path.name
+
+    def other_users(self) -> list[Path]:
+        """Return the other databases whose sessions may refer to these files: the unreferenced may be theirs."""
+        found = {self.root.parent / "sessions.db"}  # that of a home, from before they left their names
+        for note in self.root.glob("users/*"):
+            found.add(Path(note.read_text("utf-8", "surrogateescape")))
+        own = self._user.resolve() if self._user is not None else None
+        return sorted(one for one in found if one.exists() and one.resolve() != own)
+
+    def _sign(self) -> None:
+        if self._user is None or self._signed:
+            return
+        name = str(self._user.resolve())
+        note = self.root / "users" / hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+        make_folder(note.parent)
+        make_file(note)
+        note.write_text(name, "utf-8", "surrogateescape")
+        self._signed = True
 
     def discard(self, digest: str) -> int:
         """Remove an unreferenced file; return the bytes freed."""
@@ -106,9 +128,9 @@ class AssetStore:
 
     def add_bytes(self, content: bytes) -> str:
         """Keep content that is already in memory (an import) and return its hash."""
-        digest = hashlib.sha256(content).hexdigest()
+        digest, incoming = hashlib.sha256(content).hexdigest(), self._incoming()
         if digest not in self:
-            with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as copy:
+            with tempfile.NamedTemporaryFile(dir=incoming, delete=False) as copy:
                 copy.write(content)
             self._settle(Path(copy.name), digest)
         return digest
@@ -199,6 +221,7 @@ class AssetStore:
         folder = self.root / "incoming"
         try:
             make_folder(folder)
+            self._sign()
         except OSError as error:
             raise self._unkept(error) from None
         return folder

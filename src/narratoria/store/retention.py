@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from narratoria.errors import SessionBusy
@@ -21,6 +22,8 @@ class Pruned:
     assets: int = 0
     bytes: int = 0
     settling: int = 0  # assets nobody refers to, too young to be collected
+    shared: int = 0  # assets no session here refers to, in a folder that others use too
+    others: list[Path] = field(default_factory=list)  # the databases that use it
 
 
 def select(
@@ -39,7 +42,9 @@ def select(
 def prune(
     store: Store, sessions: Collection[SessionMeta] = (), *, now: float | None = None, dry_run: bool = False
 ) -> Pruned:
-    """Delete these sessions but those being played, then the assets that no session refers to."""
+    """Delete these sessions but those being played, then the assets that no session refers to. Where other databases
+    keep theirs in the same folder, no asset goes: it may be theirs.
+    """
     done = Pruned(list(sessions) if dry_run else [])
     now = time.time() if now is None else now
     if not dry_run:
@@ -54,6 +59,7 @@ def prune(
         gone = {digest for meta in sessions for digest in store.asset_hashes(meta.id)}
         kept = {meta.id for meta in store.list()} - {meta.id for meta in sessions}
         referred -= gone - {digest for one in kept for digest in store.asset_hashes(one)}
+    done.others = store.assets.other_users()
     for digest in list(store.assets):
         path = store.assets.path_of(digest)
         status = path.stat()
@@ -61,6 +67,9 @@ def prune(
             continue
         if status.st_mtime > now - SETTLING:
             done.settling += 1
+            continue
+        if done.others:
+            done.shared += 1
             continue
         done.assets += 1
         done.bytes += status.st_size

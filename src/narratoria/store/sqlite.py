@@ -58,7 +58,7 @@ class SqliteStore(SqlStore):
         self._imagined = False  # whether what is read is the store that is not made yet
         self._outdated = False  # whether it is a file of an older version, seen as one of this
         self._lived_in = _lived_in(self.path, assets)  # asked before this store leaves traces of its own
-        super().__init__(AssetStore(assets), self.path.stem)
+        super().__init__(AssetStore(assets, user=self.path), self.path.stem)
 
     @property
     def database_file(self) -> Path:
