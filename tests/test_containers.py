@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -15,7 +16,7 @@ import yaml
 from narratoria.cli import cli
 from narratoria.store.default_store import STORES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(os.environ.get("NARRATORIA_SOURCE", Path(__file__).parents[1]))
 PROJECT: Any = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 COMPOSE: Any = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")

@@ -37,6 +37,7 @@ def as_one_line(text: str) -> str:
     """Return text as one line that reads in its own order, as a title on a card or in the name of a file. Controls and
     breaks become blanks; signs that nobody sees, such as those that turn the direction of writing (U+202E), go.
     """
+    text = legible(text)
     if not text.isprintable():
         text = "".join(_in_a_line(letter) for letter in text)
     return " ".join(text.split())

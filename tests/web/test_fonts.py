@@ -107,24 +107,3 @@ def test_cutting_ends_with_the_server_that_started_it(tmp_path: Path) -> None:
         process.stdin.close()  # as a kill of the server does
         assert process.wait(60) == -signal.SIGTERM
     assert not (tmp_path / "fonts" / "done").exists()
-
-
-@pytest.mark.parametrize(
-    ("cutter", "cause"),
-    [
-        ("#!/bin/sh\nexit 3\n", "ended with exit code 3 and said nothing"),
-        ("#!/bin/sh\nkill -9 $$\n", "ended by SIGKILL"),
-        ("#!/bin/sh\necho 'OSError: no room' >&2\nexit 1\n", "OSError: no room"),
-        (None, "No such file or directory"),
-    ],
-)
-async def test_a_failure_to_cut_them_is_logged_with_its_cause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, cutter: str, cause: str
-) -> None:
-    python = tmp_path / "python"
-    if cutter is not None:
-        python.write_text(cutter)
-        python.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(python))
-    assert await cut_fonts(tmp_path / "fonts") is False
-    assert cause in caplog.text

@@ -128,9 +128,11 @@ class AssetStore:
 
     def add_bytes(self, content: bytes) -> str:
         """Keep content that is already in memory (an import) and return its hash."""
-        digest, incoming = hashlib.sha256(content).hexdigest(), self._incoming()
-        if digest not in self:
-            with tempfile.NamedTemporaryFile(dir=incoming, delete=False) as copy:
+        digest = hashlib.sha256(content).hexdigest()
+        if digest in self:
+            self._sign()
+        else:
+            with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as copy:
                 copy.write(content)
             self._settle(Path(copy.name), digest)
         return digest
@@ -221,12 +223,12 @@ class AssetStore:
         folder = self.root / "incoming"
         try:
             make_folder(folder)
-            self._sign()
         except OSError as error:
             raise self._unkept(error) from None
         return folder
 
     def _settle(self, copy: Path, digest: str) -> None:
+        self._sign()
         target = self.root / digest[:2] / digest
         make_folder(target.parent)
         copy.replace(target)  # atomic: a reader sees the whole file or none
