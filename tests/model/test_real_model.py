@@ -118,6 +118,7 @@ async def test_a_turn_ends_well_whatever_the_model_says(model: ModelServer) -> N
     assert set(session.snapshot()) <= {"inventory", "lit", "place"}
 
 
+@pytest.mark.slow
 async def test_an_answer_cut_short_is_refused_and_the_next_attempt_is_told(model: ModelServer) -> None:
     llm = narrator(model, max_tokens=6)
     with pytest.raises(PlanRejected):
@@ -127,6 +128,7 @@ async def test_an_answer_cut_short_is_refused_and_the_next_attempt_is_told(model
     check(plan.tools, CARDS)
 
 
+@pytest.mark.slow
 async def test_a_cancelled_generation_leaves_the_server_free_for_the_next(model: ModelServer) -> None:
     begun = asyncio.Event()
     long = ModelRequest([{"role": "user", "content": "Tell me a long story."}], max_tokens=900)
@@ -158,6 +160,7 @@ async def test_a_server_that_stops_in_its_tracks_is_left_in_time_and_works_again
     await adapter(model).complete(ModelRequest(hello, max_tokens=2, timeout=PATIENCE))
 
 
+@pytest.mark.slow
 async def test_a_context_that_overflows_is_made_smaller_until_it_fits(model: ModelServer) -> None:
     state = {f"thing {index}": f"lies at the place with the number {index}" for index in range(400)}
     bounds = Bounds(state_nodes=4_000, state_characters=16_000)
@@ -184,6 +187,7 @@ class Room:
     doors: int
 
 
+@pytest.mark.slow
 async def test_the_agent_loop_answers_every_call_and_types_the_answer(model: ModelServer) -> None:
     def example(item: str) -> list[dict[str, Any]]:
         call = {"name": "light", "arguments": json.dumps({"item": item})}

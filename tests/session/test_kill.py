@@ -113,6 +113,7 @@ def test_a_game_killed_at_random_moments_ends_as_one_left_alone(tmp_path: Path) 
     endings("sqlite", tmp_path, kills=5, turns=12)
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_the_same_holds_on_postgresql(tmp_path: Path, postgres_database: str) -> None:
     endings(postgres_database, tmp_path, kills=3, turns=8)

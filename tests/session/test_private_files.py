@@ -32,7 +32,9 @@ def narratoria(home: Path, *arguments: str, umask: int = 0, words: str = "") -> 
     )
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize(
+    "umask", [0o000, *(pytest.param(one, marks=pytest.mark.slow) for one in (0o022, 0o077))]
+)
 def test_everything_in_a_home_is_for_its_owner_only(tmp_path: Path, umask: int) -> None:
     home, exported = tmp_path / "new" / "home", tmp_path / "story.narratoria"
     narratoria(

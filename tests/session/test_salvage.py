@@ -111,7 +111,7 @@ def quick_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
+@pytest.mark.parametrize("driver", ["apsw", pytest.param("sqlite3", marks=pytest.mark.slow)])
 def test_damage_to_any_page_loses_nothing_that_can_still_be_read(quick_folder: Path, driver: str) -> None:
     path = quick_folder / "home" / "sessions.db"
     path.parent.mkdir()

@@ -215,6 +215,7 @@ def test_a_server_finishes_the_open_turn_before_anybody_asks(tmp_path: Path) -> 
     assert (turn.turn, turn.prompt, len(turn.calls)) == (1, "grind a sack", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_the_same_holds_on_postgresql(
     tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch

@@ -86,7 +86,6 @@ def test_the_api_finds_turns_that_count_in_parts(server: RunningServer) -> None:
         assert client.get("/sessions/nowhere/find?words=x").status_code == 404
 
 
-@pytest.mark.short
 def test_a_word_of_long_ago_is_found_gone_to_and_marked(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

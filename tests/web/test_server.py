@@ -125,7 +125,14 @@ def test_a_second_game_takes_a_port_of_its_own(start: Start) -> None:
     assert page_of(second).startswith("/play/")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
 def test_a_browser_in_the_foreground_keeps_no_server_alive_and_no_token_stays(
     home: Path, number: int
 ) -> None:

@@ -179,7 +179,10 @@ export class StoryView {
     const place = arrived(part ?? null);
     if (!part) return;
     this.#bring(part.node, place ?? part.node);
-    requestAnimationFrame(() => this.#bring(part.node, place ?? part.node)); // what came in sight may be taller than it was thought to be
+    requestAnimationFrame(() => {
+      this.#bring(part.node, place ?? part.node); // what came in sight may be taller than it was thought to be
+      if (document.activeElement === document.body) part.focus();
+    });
   }
 
   /** The beginning of a turn, or a place in it that is further down. @param {Element} node @param {Element|Range} place */
