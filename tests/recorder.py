@@ -12,9 +12,10 @@ class Recorder:
 
     full = False
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session | None = None) -> None:
         self.records: list[Record] = []
-        session.attach(self)
+        if session is not None:
+            session.attach(self)
 
     def push(self, record: Record) -> None:
         self.records.append(record)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorder import Recorder
 
 from narratoria.events import Notice
 from narratoria.play.game import Game
-from narratoria.session.record import Record
 from narratoria.store.default_store import default_store
 from narratoria.web import library
 from narratoria.web.games import Games
@@ -37,19 +37,6 @@ async def test_of_a_session_that_is_not_there_nothing_is_looked_at(tmp_path: Pat
     store.close()
 
 
-class _Heard:
-    full = False
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-
-    def push(self, record: Record) -> None:
-        self.records.append(record)
-
-    async def wait(self) -> None:
-        return None
-
-
 async def test_a_fault_in_a_cover_a_look_or_a_turn_costs_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -58,7 +45,7 @@ async def test_a_fault_in_a_cover_a_look_or_a_turn_costs_nothing_else(
 
     monkeypatch.setattr(library, "draw_cover", break_off)
     store = default_store(tmp_path)
-    heard = _Heard()
+    heard = Recorder()
     async with Games(store, narrators=["rules"], patience=20, heard=heard) as games:
         first, second = await games.create("torch"), await games.create("torch")
         with monkeypatch.context() as broken:
@@ -76,7 +63,7 @@ async def test_a_fault_in_a_cover_a_look_or_a_turn_costs_nothing_else(
         await games.prompt(first, "light the torch", "player")
         await asyncio.wait([one.turn], timeout=20)
         assert [one.session.turn_count, other.session.turn_count] == [1, 1]
-    (told,) = (record.event for record in heard.records if isinstance(record.event, Notice))
+    (told,) = heard.of(Notice)
     assert "broke off by a fault of this program" in told.message
     store.close()
 

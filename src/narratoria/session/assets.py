@@ -85,8 +85,10 @@ class AssetStore:
         name = str(self._user.resolve())
         note = self.root / "users" / hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
         make_folder(note.parent)
-        make_file(note)
-        note.write_text(name, "utf-8", "surrogateescape")
+        written = self._incoming() / note.name
+        make_file(written)
+        written.write_text(name, "utf-8", "surrogateescape")
+        written.replace(note)  # atomic: half a name would be another's
         self._signed = True
 
     def discard(self, digest: str) -> int:
