@@ -32,7 +32,7 @@ from narratoria.events import (
     UiEvent,
 )
 from narratoria.extras import needed
-from narratoria.play.game import folder_of, story_of
+from narratoria.play.session_story import folder_of, story_of
 from narratoria.play.story import Story
 from narratoria.play.story_library import is_story_folder, open_story
 from narratoria.play.story_watch import FileWatch

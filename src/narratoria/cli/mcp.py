@@ -21,8 +21,9 @@ from narratoria.extras import needed
 from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.narrator.roster import LAST_RESORT
-from narratoria.play.game import Game, folder_of, story_of, story_registry
+from narratoria.play.game import Game, story_registry
 from narratoria.play.game_sources import GameSources
+from narratoria.play.session_story import folder_of, story_of
 from narratoria.play.story import Story
 from narratoria.play.story_library import open_story
 from narratoria.play.story_skills import story_skills

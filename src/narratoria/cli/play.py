@@ -24,7 +24,8 @@ from narratoria.errors import NarratoriaError
 from narratoria.extras import absent, needed
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import custody, sweep
-from narratoria.play.game import Game, folder_of, story_of
+from narratoria.play.game import Game
+from narratoria.play.session_story import folder_of, story_of
 from narratoria.play.story_library import open_story
 from narratoria.play.story_watch import WATCH_SECONDS
 from narratoria.session import Session

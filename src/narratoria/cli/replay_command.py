@@ -19,8 +19,9 @@ from narratoria.cli.output import console, page, print_json, printable, styled
 from narratoria.cli.session_options import ask, counted, opened_store, yes_option
 from narratoria.events import SessionStarted
 from narratoria.kinds.process.custody import sweep
-from narratoria.play.game import story_of, story_registry
+from narratoria.play.game import story_registry
 from narratoria.play.game_sources import GameSources
+from narratoria.play.session_story import story_of
 from narratoria.run.plan import PlanDocument
 from narratoria.store.fold import SessionView, TurnView, fold
 from narratoria.store.replay import Verification

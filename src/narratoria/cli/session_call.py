@@ -26,8 +26,9 @@ from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.call_again import NotAgreed, RepeatedCall, run_again, tool_of
 from narratoria.play.call_command import CallCommand, call_command
-from narratoria.play.game import story_of, story_registry
+from narratoria.play.game import story_registry
 from narratoria.play.game_sources import GameSources
+from narratoria.play.session_story import story_of
 from narratoria.play.story import Story
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.session import Session

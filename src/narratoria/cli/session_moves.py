@@ -27,9 +27,10 @@ from narratoria.cli.session_options import (
 from narratoria.errors import JournalError, StoryInvalid
 from narratoria.kinds.process.custody import sweep
 from narratoria.play import history
-from narratoria.play.game import story_of, story_registry
+from narratoria.play.game import story_registry
 from narratoria.play.game_sources import GameSources
 from narratoria.play.history import UndoPreview
+from narratoria.play.session_story import story_of
 from narratoria.run.registry import ToolRegistry
 from narratoria.store.fold import fold
 from narratoria.store.journal import Journal

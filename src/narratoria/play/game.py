@@ -26,7 +26,6 @@ from narratoria.play.resume import open_turn
 from narratoria.play.stage import stage
 from narratoria.play.story import Story
 from narratoria.play.story_file import Opening
-from narratoria.play.story_library import library_story, open_story, story_folders
 from narratoria.play.story_skills import story_skills
 from narratoria.play.story_watch import FileWatch
 from narratoria.play.turn import take_turn
@@ -38,7 +37,6 @@ from narratoria.session.assets import AssetStore
 from narratoria.skills.skill_library import SkillLibrary
 from narratoria.store.fold import fold_turn
 from narratoria.store.journal import Journal
-from narratoria.store.store import SessionMeta
 from narratoria.tools.tool import Tool
 
 # Codes of notices about the files of a watched story; the first two outdate all before them.
@@ -363,44 +361,3 @@ def _story_tools(story: Story) -> list[Tool[Any, Any]]:
         except NarratoriaError as error:
             raise StoryInvalid(f"{one.path}: {error}") from error
     return tools
-
-
-# --- which story a session is of ---------------------------------------------------------------------------
-
-
-def folder_of(story: Story) -> str | None:
-    """Return the folder to remember with a session; None for a story of the library, which is found by its id."""
-    shelves = {folder.resolve() for folder in story_folders()}
-    return None if story.root.parent in shelves else str(story.root)
-
-
-def story_of(meta: SessionMeta, given: Story | str | None = None) -> Story:
-    """Return the story of a saved session: the one `given`, which must be the session's own, or the one it was begun
-    with, in its present place. Raise `StoryInvalid`, with advice, if there is none.
-    """
-    if given is not None:
-        story = given if isinstance(given, Story) else open_story(given)
-        return _same(meta, story, "leave the story out, or begin a new game without the session")
-    if meta.folder is not None:
-        if not (Path(meta.folder) / "story.toml").is_file():
-            raise StoryInvalid(
-                f"session {meta.id} was played with the story {meta.story!r} in {meta.folder}, which is not there "
-                f"any more; say with --story where it is now"
-            )
-        return _same(
-            meta, Story.load(meta.folder), f"{meta.folder} holds another story now; name it with --story"
-        )
-    if meta.story is None:
-        raise StoryInvalid(f"session {meta.id} does not say which story it is of; name it with --story")
-    try:
-        return library_story(meta.story)
-    except StoryInvalid as error:
-        if error.problems:  # it is there, with mistakes in it
-            raise
-        raise StoryInvalid(f"session {meta.id}: {error}; say with --story where the story is") from None
-
-
-def _same(meta: SessionMeta, story: Story, advice: str) -> Story:
-    if meta.story is not None and story.id != meta.story:
-        raise StoryInvalid(f"session {meta.id} is of the story {meta.story!r}, not of {story.id!r}; {advice}")
-    return story

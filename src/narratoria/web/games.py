@@ -17,7 +17,8 @@ import msgspec
 from narratoria.errors import NarratoriaError, SessionBusy
 from narratoria.events import Notice
 from narratoria.kinds.foreign_sources import ToolSources
-from narratoria.play.game import Game, folder_of
+from narratoria.play.game import Game
+from narratoria.play.session_story import folder_of
 from narratoria.play.story import Story
 from narratoria.play.story_watch import WATCH_SECONDS
 from narratoria.play.turn_types import Origin

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from narratoria.errors import StoryInvalid
 from narratoria.narrator.rules.fillable import fill_state
-from narratoria.play.game import folder_of, story_of
 from narratoria.play.offering import ending_of
+from narratoria.play.session_story import folder_of, story_of
 from narratoria.play.story import Story
 from narratoria.play.story_library import BrokenStory, shelved
 from narratoria.session import Session
