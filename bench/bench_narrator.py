@@ -16,7 +16,8 @@ from pathlib import Path
 from _measure import Row, report
 
 from narratoria.evals.scoring import evaluate, load_set
-from narratoria.lore.lore import Memory, Recall
+from narratoria.lore.lore import Recall
+from narratoria.lore.lore_files import Memory
 from narratoria.narrator.embedding.minilm import DIMENSIONS, CachedEmbedder, MiniLM
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.local.local_narrator import LocalNarrator

@@ -7,6 +7,7 @@ colon, and the decoded value can be encoded again: if both texts have the same n
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection
 from typing import Any, Final, NoReturn
 
@@ -14,6 +15,9 @@ import msgspec
 
 _decode_any: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
+
+
+_TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"(\s*:)?|[][{}]')
 
 
 class DuplicateKey(ValueError):
@@ -91,6 +95,24 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise DuplicateKey(f"the key {json.dumps(twice[:60])} appears twice in one object")
     return found
+
+
+def place_of_duplicate(text: str) -> str:
+    """Tell where the first repeated key of a JSON text stands: its line, and its column in it."""
+    seen: list[set[str] | None] = []
+    for token in _TOKENS.finditer(text):
+        sign = token[0][0]
+        if sign in "{[":
+            seen.append(set() if sign == "{" else None)
+        elif sign in "}]":
+            seen.pop()
+        elif token[1] and seen and (keys := seen[-1]) is not None:
+            key = json.loads(token[0][: token.start(1) - token.start()])
+            if key in keys:
+                line = text.count("\n", 0, token.start()) + 1
+                return f"line {line}, column {token.start() - text.rfind(chr(10), 0, token.start())}"
+            keys.add(key)
+    return ""
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -10,16 +10,9 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from narratoria.lore.lore import (
-    LoreEntry,
-    LoreInvalid,
-    Memory,
-    Recall,
-    StoryMemory,
-    active,
-    read_lore,
-    split_lore,
-)
+from narratoria.lore.entries import LoreEntry, LoreInvalid
+from narratoria.lore.lore import Recall, StoryMemory
+from narratoria.lore.lore_files import Memory, read_lore, split_lore
 from narratoria.narrator.embedding.minilm import DIMENSIONS, MiniLM
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.tools.contract.conditions import condition
@@ -146,11 +139,6 @@ def test_an_entry_with_neither_never_fires_unless_it_always_does() -> None:
     assert LoreEntry("x", always=True).fires("", {})
 
 
-def test_entries_that_fire_come_in_their_order() -> None:
-    entries = [LoreEntry("b", ("x",), order=2), LoreEntry("c", ("y",)), LoreEntry("a", ("x",), order=1)]
-    assert [entry.text for entry in active(entries, "x", {})] == ["a", "b"]
-
-
 # --- lore files ----------------------------------------------------------------------------------------
 
 
@@ -204,7 +192,7 @@ def test_a_mistake_in_front_matter_names_the_file_and_the_key(header: str, compl
 # --- together ------------------------------------------------------------------------------------------
 
 
-def test_what_fires_comes_before_what_is_merely_near_and_nothing_twice(model: MiniLM) -> None:
+def test_what_does_not_stand_is_not_near(model: MiniLM) -> None:
     memory = StoryMemory(model, model.count_tokens)
     memory.add_lore(
         {
@@ -212,10 +200,9 @@ def test_what_fires_comes_before_what_is_merely_near_and_nothing_twice(model: Mi
             "oil": "Oil is kept in the cellar.\n\nThe gulls scream all night.",
         }
     )
-    memory.add_character("Ines", "She keeps the keys of the oil cellar.")
-    memory.add_turn(3, "You asked Ines for oil → She refused.")
-    recalled = memory.recall("fetch oil for the lamp", {}, 4)
-    assert recalled[0] == "The lamp eats whale oil."
-    assert "Oil is kept in the cellar." in recalled
-    assert "You asked Ines for oil → She refused." in recalled
-    assert len(recalled) == len(set(recalled)) <= 4
+    memory.add("character", "Ines", "She keeps the keys of the oil cellar.", named="Ines")
+    memory.add("turn", "3", "You asked Ines for oil → She refused.")
+    near = [one.text for one in memory.near("fetch oil for the lamp", 4, lambda one: one.kind != "turn")]
+    assert "Oil is kept in the cellar." in near
+    assert "The lamp eats whale oil." not in near  # it fires, and needs no model
+    assert not any("She refused" in text for text in near)

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from narratoria.evals.scoring import load_set
-from narratoria.lore.lore import read_lore
+from narratoria.lore.lore_files import read_lore
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "narrators.md").read_text(encoding="utf-8")

@@ -27,6 +27,7 @@ from narratoria.play.casting import make_narrator
 from narratoria.play.game import Game
 from narratoria.play.recollection import Recollection
 from narratoria.play.story import Story
+from narratoria.play.story_lore import Situation
 
 STORIES = Path(__file__).parents[2] / "stories"
 HALL: dict[str, Any] = {
@@ -169,9 +170,9 @@ async def test_in_a_game_lore_reaches_the_choices_of_a_refusal(tmp_path: Path) -
 async def test_a_refusal_does_not_wait_for_a_memory_that_is_long_in_the_making(tmp_path: Path) -> None:
     story = shipped_story("lighthouse")
     memory = Recollection(story, make_narrator(story, ["rules"]), patience=0.0)
-    assert memory.remind("the keeper of the light", {}) == ()
+    assert memory.remind(Situation("the keeper of the light")) == []
     memory.patience = 60.0
-    assert any("Marit Aune" in one for one in memory.remind("the keeper of the light", {}))
+    assert any("Marit Aune" in one for one in memory.remind(Situation("the keeper of the light")))
 
 
 def test_a_refusal_looks_no_further_than_it_has_choices_to_offer(embedder: CachedEmbedder) -> None:

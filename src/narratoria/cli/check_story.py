@@ -10,9 +10,9 @@ from rich.console import Console
 
 from narratoria.cli.output import styled
 from narratoria.errors import StoryInvalid, StoryProblem
-from narratoria.play.recollection import check_lore
 from narratoria.play.story import Story
 from narratoria.play.story_library import is_story_folder, library_story
+from narratoria.play.story_lore import check_lore
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,11 @@ from narratoria.narrator.protocol import NarratorRequest, ToolCard, card
 from narratoria.narrator.roster import LAST_RESORT
 from narratoria.play.casting import granted_time, make_narrator, ready
 from narratoria.play.game import story_registry
-from narratoria.play.recollection import Recollection, check_lore
+from narratoria.play.recollection import Recollection
 from narratoria.play.story import Story
 from narratoria.play.story_file import Opening
 from narratoria.play.story_library import open_story
+from narratoria.play.story_lore import Situation, check_lore
 from narratoria.play.story_skills import story_skills
 from narratoria.run.plan import PlanDocument
 from narratoria.run.plan_executor import MAX_GENERATIONS
@@ -137,14 +138,15 @@ async def _narrate(scene: _Scene, found: ToolSources, prompt: str, as_json: bool
         cards = [*scene.cards, *(card(tool) for tool in opened)]
         await ready(chain, _WARM_UP)
         async for one in _lines() if by_line else _only(prompt):
+            now = Situation(one, scene.world)
             request = NarratorRequest(
                 one,
                 state=scene.world,
                 tools=cards,
                 skills=scene.skills,
                 premise=scene.story.premise,
-                memories=await memory.recall(one, scene.world),
-                recall=partial(memory.remind, one, scene.world),
+                memories=[found.text for found in await memory.recall(now)] if memory.wanted else (),
+                recall=partial(memory.remind, now),
                 generations=MAX_GENERATIONS,
             )
             plan = scene.runnable(await _generate(chain, request))

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from narratoria.cli.narration_view import clipped
-from narratoria.events import ModelAsked, NarratorChosen
+from narratoria.events import ModelAsked, NarratorChosen, RecalledMemory
 from narratoria.session import Record
 from narratoria.store.fold import CallView, fold_turn
 from narratoria.unicode_text import escaped
@@ -27,6 +27,7 @@ def account(records: Sequence[Record]) -> tuple[list[str], dict[str, Any]]:
     lines.append(f"  told by {turn.narrator}" if turn.narrator else "  told by nobody")
     lines += [f"  {name} passed: {clipped(why)}" for name, why in passed.items() if name != turn.narrator]
     lines += [f"  asked {_asked(one)}" for one in turn.asked]
+    lines += [f"  recalled {_recalled(one)}" for one in turn.recalled]
     for call in turn.calls:
         lines += _call(call)
     lines += [f"  problem: {clipped(one)}" for one in dict.fromkeys(turn.problems)]
@@ -41,6 +42,7 @@ def account(records: Sequence[Record]) -> tuple[list[str], dict[str, Any]]:
         "passedOver": passed,
         "problems": turn.problems,
         "asked": msgspec.to_builtins(turn.asked),
+        "recalled": msgspec.to_builtins(turn.recalled),
         "calls": calls,
     }
     return lines, data
@@ -51,6 +53,14 @@ def _asked(one: ModelAsked) -> str:
     cost = f", ${one.cost:.2g}" if one.cost else ""
     tokens = f"{about}{one.input_tokens:,} tokens read, {one.output_tokens:,} written"
     return f"{escaped(one.model) or 'a model'}: {tokens}{cost}, {one.seconds:.1f} s"
+
+
+def _recalled(one: RecalledMemory) -> str:
+    whys = {"note": "the author's note", "pinned": "pinned", "always": "always", "state": "as things stand"}
+    why = whys.get(one.why, "near in meaning")
+    if one.why == "keyword":
+        why = f"“{escaped(one.word)}” in {'the narration before' if one.earlier else 'the prompt'}"
+    return f"({why}) {clipped(one.text)}"
 
 
 def _call(call: CallView) -> list[str]:

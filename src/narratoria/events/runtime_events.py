@@ -60,6 +60,26 @@ class ModelAsked(RuntimeEvent, tag="model_asked", frozen=True, kw_only=True):
     estimated: bool = False
 
 
+class RecalledMemory(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """Something that was remembered for a turn, and why: it was pinned, it is always told, a keyword of it stood in the
+    prompt or in the narration before, the state was as it says, or it was near in meaning.
+    """
+
+    id: str
+    kind: Literal["note", "lore", "character", "turn", "memory"]
+    why: Literal["note", "pinned", "always", "state", "keyword", "meaning"]
+    text: str
+    name: str = ""
+    word: str = ""  # the keyword, as it stood there
+    earlier: bool = False  # the keyword stood in the narration before
+
+
+class MemoriesRecalled(RuntimeEvent, tag="memories_recalled", frozen=True, kw_only=True):
+    """The memories that the narrators of a turn had before them."""
+
+    memories: list[RecalledMemory]
+
+
 class NarrationDelta(RuntimeEvent, tag="narration_delta", frozen=True, kw_only=True):
     """A piece of narration as it is being written; replaced by the `Narration` of the same turn.
 
@@ -355,6 +375,7 @@ AnyRuntimeEvent: TypeAlias = (
     | TurnStarted
     | NarratorChosen
     | ModelAsked
+    | MemoriesRecalled
     | NarrationDelta
     | Narration
     | PlanMade

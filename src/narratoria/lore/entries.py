@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
@@ -16,11 +17,15 @@ from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
+from narratoria.tools.contract.regex import Regex, compile_regex
 from narratoria.tools.schema.tables import Table, read_as
 
 Logic: TypeAlias = Literal["any", "all", "not_any", "not_all"]
 
 ANY_STATE: Final = Condition()
+_EXPRESSION: Final = re.compile(r"\A/(.+)/([a-z]*)\Z", re.DOTALL)
+_LONGEST: Final = 500  # characters of an expression
+_TRIED_ON: Final = 4_000  # characters of a text that expressions are tried on
 _FRONT_MATTER: Final = re.compile(r"\A\+\+\+[ \t]*\r?\n(.*?)\r?\n\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
 
@@ -47,27 +52,56 @@ class LoreEntry:
             return False
         if self.always or not self.keywords:
             return self.always or self.when != ANY_STATE
-        return self._any_in(self.keywords, text) and self._second_test(text)
+        return self.keyword_in(text) is not None
 
-    def _second_test(self, text: str) -> bool:
-        if not self.also:
-            return True
-        found = [self._any_in((word,), text) for word in self.also]
-        passed = any(found) if self.logic in ("any", "not_any") else all(found)
-        return passed != self.logic.startswith("not")
+    def keyword_in(self, text: str) -> str | None:
+        """The keyword that stands in `text`, as it stands there, if the second test agrees."""
+        found = self._find(self.keywords, text)
+        if found is None or not self.also:
+            return found
+        second = [self._find((word,), text) is not None for word in self.also]
+        passed = any(second) if self.logic in ("any", "not_any") else all(second)
+        return found if passed != self.logic.startswith("not") else None
 
-    def _any_in(self, keywords: tuple[str, ...], text: str) -> bool:
-        pattern = _pattern(keywords, self.case_sensitive)
-        return pattern is not None and pattern.search(text) is not None
+    def _find(self, keywords: tuple[str, ...], text: str) -> str | None:
+        words, expressions = _matchers(keywords, self.case_sensitive)
+        found = words and words.search(text)
+        if found:
+            return found[0]
+        return next((key for key, one in expressions if one.search(text[:_TRIED_ON])), None)
+
+
+def expression(key: str) -> Regex | None:
+    """A keyword written as `/an expression/i`, for the matcher that takes linear time; None for plain words. Raise
+    `LoreInvalid` for one that it cannot take, or that is too large."""
+    found = _EXPRESSION.match(key)
+    if found is None:
+        return None
+    flags = "".join(flag for flag in "ims" if flag in found[2])
+    try:
+        compiled = compile_regex(f"(?{flags}){found[1]}" if flags else found[1])
+    except NarratoriaError as error:
+        raise LoreInvalid(str(error)) from None
+    if len(key) > _LONGEST or compiled.longest < _TRIED_ON:
+        raise LoreInvalid(f"the expression {key[:100]!r} is too large; use shorter repeats, or words")
+    return compiled
 
 
 @lru_cache(maxsize=16_384)
-def _pattern(keywords: tuple[str, ...], case_sensitive: bool) -> re.Pattern[str] | None:
-    """Whole words where a script has spaces; every key is escaped, so no key can be a slow expression."""
-    parts = [_bounded(word.strip()) for word in keywords if word.strip()]
-    if not parts:
-        return None
-    return re.compile("|".join(parts), 0 if case_sensitive else re.IGNORECASE)
+def _matchers(
+    keywords: tuple[str, ...], case_sensitive: bool
+) -> tuple[re.Pattern[str] | None, tuple[tuple[str, Regex], ...]]:
+    """Whole words where a script has spaces, escaped, so that no word can be a slow expression; and expressions."""
+    compiled = [(key, _usable(key)) for key in keywords if key.strip()]
+    parts = [_bounded(key.strip()) for key, one in compiled if one is None]
+    words = re.compile("|".join(parts), 0 if case_sensitive else re.IGNORECASE) if parts else None
+    return words, tuple((key, one) for key, one in compiled if one is not None)
+
+
+def _usable(key: str) -> Regex | None:
+    with contextlib.suppress(LoreInvalid):  # what cannot be one stands for itself
+        return expression(key)
+    return None
 
 
 def _bounded(word: str) -> str:
@@ -79,11 +113,6 @@ def _bounded(word: str) -> str:
 def _spaced(character: str) -> bool:
     """Tell if the character's script sets words apart by spaces; Chinese and Japanese do not."""
     return character.isalnum() and ord(character) < 0x2E80
-
-
-def active(entries: Iterable[LoreEntry], text: str, state: Mapping[str, Any]) -> list[LoreEntry]:
-    """The entries that fire, in their order."""
-    return sorted((entry for entry in entries if entry.fires(text, state)), key=lambda entry: entry.order)
 
 
 def front_matter(name: str, text: str) -> tuple[LoreEntry | None, str]:

@@ -1,7 +1,7 @@
 """Brings in what players of other clients own: world info and character cards, as JSON or in a PNG.
 
-What cannot be carried over, such as a regular expression as a keyword, is named in `skipped`. A foreign
-expression is never run: one bad pattern could hang a turn.
+What cannot be carried over is named in `skipped`. A regular expression as a keyword runs in the matcher that takes
+linear time; one that it cannot take is left out, since one bad pattern could hang a turn.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from narratoria import bounds
+from narratoria import bounds, strict_json
 from narratoria.errors import NarratoriaError
-from narratoria.lore.entries import Logic, LoreEntry
+from narratoria.lore.entries import Logic, LoreEntry, LoreInvalid, expression
 
 SUFFIXES: Final = (".json", ".png")
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -23,9 +23,6 @@ MAX_ENTRIES: Final = 20_000
 _BOM: Final = b"\xef\xbb\xbf"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _LOGIC: Final[Mapping[int, Logic]] = {0: "any", 1: "not_all", 2: "not_any", 3: "all"}
-_AS_REGEX: Final = re.compile(r"\A/(.+)/([a-z]*)\Z", re.DOTALL)
-# Words joined by bars, perhaps grouped and bounded, are a list of keywords in disguise.
-_WORD_LIST: Final = re.compile(r"\A(?:\\b)?(?:\((?:\?:)?)?([\w \-'|]+)\)?(?:\\b)?\Z")
 _MACRO: Final = re.compile(r"\{\{(char|user)\}\}|<(char|user)>", re.IGNORECASE)
 # World info belongs to no character: whoever it is played with is meant, and no name is known here.
 _OF_NOBODY: Final = {"char": "the character", "user": "you"}
@@ -61,32 +58,26 @@ def import_file(path: Path) -> ImportedLore:
         raise ImportRejected(f"{path}: cannot be read: {error.strerror or error}") from None
     except bounds.OutOfBounds as error:
         raise ImportRejected(f"{path}: {error}") from None
+    return import_data(decode(data, str(path)), path.stem, str(path))
+
+
+def decode(data: bytes, where: str) -> Any:
+    """Read the document in a file: JSON, or a picture that carries it."""
     if data.startswith(_PNG):
-        return import_data(_card_in_png(data, str(path)), path.stem, str(path))
+        return _card_in_png(data, where)
+    return _json(data.removeprefix(_BOM), f"{where}: neither a PNG nor JSON")
+
+
+def _json(text: bytes, what: str) -> Any:
     try:
-        document = bounds.decode_json(data.removeprefix(_BOM))
+        bounds.check(text)
+        return strict_json.decode(text)
+    except strict_json.DuplicateKey as error:
+        raise ImportRejected(f"{what}: {error} ({strict_json.place_of_duplicate(text.decode())})") from None
     except bounds.OutOfBounds as error:
-        raise ImportRejected(f"{path}: {error}") from None
+        raise ImportRejected(f"{what.partition(': neither')[0]}: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise ImportRejected(f"{path}: neither a PNG nor JSON: {error}") from None
-    return import_data(document, path.stem, str(path))
-
-
-def import_folder(folder: Path) -> tuple[list[ImportedLore], list[str]]:
-    """The world-info files and cards in a folder, and what in it could not be used: a picture that is only one."""
-    found: list[ImportedLore] = []
-    complaints: list[str] = []
-    for path in sorted(folder.glob("*")) if folder.is_dir() else ():
-        if path.suffix.lower() not in SUFFIXES or not path.is_file():
-            continue
-        try:
-            imported = import_file(path)
-        except (ImportRejected, OSError) as error:
-            complaints.append(f"{path.name} is left out: {error}")
-        else:
-            found.append(imported)
-            complaints += [f"{path.name}: left out: {one}" for one in imported.skipped]
-    return found, complaints
+        raise ImportRejected(f"{what}: {strict_json.why_unreadable(text, error)}") from None
 
 
 def import_data(data: Any, name: str, where: str = "data") -> ImportedLore:
@@ -116,9 +107,10 @@ def _card_in_png(data: bytes, where: str) -> Any:
     for keyword in ("ccv3", "chara"):
         if keyword in texts:
             try:
-                return bounds.decode_json(base64.b64decode(texts[keyword], validate=True))
-            except (ValueError, RecursionError) as error:  # of base64, UTF-8, JSON and its bounds
+                text = base64.b64decode(texts[keyword], validate=True)
+            except ValueError as error:
                 raise ImportRejected(f"{where}: the chunk {keyword!r} holds no card: {error}") from None
+            return _json(text, f"{where}: the chunk {keyword!r} holds no card")
     raise ImportRejected(f"{where}: a picture without a character card (no tEXt chunk 'ccv3' or 'chara')")
 
 
@@ -189,11 +181,11 @@ def _read_entry(item: Mapping[str, Any], number: int, macros: Mapping[str, str],
     if not text:
         return  # a heading in somebody's list
     always = item.get("constant") is True
-    keys, bad = _keywords(item.get("keys", item.get("key")), item.get("use_regex") is True, macros)
-    also, bad_also = _keywords(item.get("secondary_keys", item.get("keysecondary")), False, macros)
-    for key in (*bad, *bad_also):
-        unfit = "a regular expression" if isinstance(key, str) else "no text"
-        lore.skipped.append(f"{name}: the keyword {key!r} is {unfit}")
+    cased = (item.get("caseSensitive") or item.get("case_sensitive")) is True
+    form = ("/{}/" if cased else "/{}/i") if item.get("use_regex") is True else ""
+    keys, bad = _keywords(item.get("keys", item.get("key")), form, macros)
+    also, bad_also = _keywords(item.get("secondary_keys", item.get("keysecondary")), form, macros)
+    lore.skipped += [f"{name}: {one}" for one in (*bad, *bad_also)]
     if not keys and not always:
         if not bad:
             lore.skipped.append(f"{name}: no keyword, and not constant")
@@ -210,32 +202,28 @@ def _read_entry(item: Mapping[str, Any], number: int, macros: Mapping[str, str],
             tuple(also) if selective else (),
             _LOGIC.get(logic, "any") if isinstance(logic, int) else "any",
             always=always,
-            case_sensitive=(item.get("caseSensitive") or item.get("case_sensitive")) is True,
+            case_sensitive=cased,
             order=int(order) if isinstance(order, int | float) and not isinstance(order, bool) else 100,
             name=name,
         )
     )
 
 
-def _keywords(value: Any, use_regex: bool, macros: Mapping[str, str]) -> tuple[list[str], list[Any]]:
-    """Keywords that can be used, and those that cannot."""
-    raw = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+def _keywords(value: Any, form: str, macros: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Keywords that can be used, as expressions of `form` where it is given, and complaints about the others."""
+    raw = value if isinstance(value, list) else value.split(",") if isinstance(value, str) else [value]
     good: list[str] = []
-    bad: list[Any] = [] if value is None or isinstance(value, str | list) else [value]
-    for item in raw:
+    bad: list[str] = []
+    for item in raw if value is not None else ():
         if not isinstance(item, str):
-            bad.append(item)
-            continue
-        key = item.strip()
-        expression = _AS_REGEX.match(key)
-        if expression is None and not use_regex:
-            good += [_expand(key, macros)] if key else []
-            continue
-        words = _WORD_LIST.match(expression[1] if expression else key)
-        if words:
-            good += [word.strip() for word in words[1].split("|") if word.strip()]
-        else:
-            bad.append(key)
+            bad.append(f"the keyword {item!r} is no text")
+        elif key := item.strip():
+            key = form.format(key) if form and not key.startswith("/") else _expand(key, macros)
+            try:
+                expression(key)
+                good.append(key)
+            except LoreInvalid as error:
+                bad.append(f"the keyword {key!r} is left out: {error}")
     return good, bad
 
 

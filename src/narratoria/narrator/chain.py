@@ -103,6 +103,9 @@ class ChainNarrator:
             course.at += 1
         # After an action that failed, "I don't know how to do that" would deny a skill that is there.
         failed = request.last_trace is not None and not request.last_trace.success
+        if request.lore and not failed:
+            self.last_speaker, self.last_choices = "lore", course.refusal.choices if course.refusal else ()
+            return request.answer("\n\n".join(request.lore))
         if course.refusal is not None and not (failed and self.last_resort is not None):
             self.last_speaker = course.refuser
             self.last_choices = course.refusal.choices

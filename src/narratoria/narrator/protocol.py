@@ -70,6 +70,8 @@ class NarratorRequest:
     memories: Sequence[str] = ()  # for a narrator that declares `reads_memories`
     recall: Callable[[], Sequence[str]] = lambda: ()  # the same for one that seldom wants them; it may block
     premise: str = ""
+    authors_note: str = ""  # the player's word on how the story is to be told
+    lore: Sequence[str] = ()  # the player's own lore that the prompt names: an answer where nobody has one
     choices: Sequence[str] = ()  # what the player is offered now
     say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written
     unsay: Callable[[], None] = lambda: None  # what was said in this attempt does not stand

@@ -21,11 +21,12 @@ from narratoria.play.casting import granted_time, make_narrator, turn_settings, 
 from narratoria.play.game_sources import GameSources
 from narratoria.play.history import finish_undo
 from narratoria.play.offering import ending_of
-from narratoria.play.recollection import Recollection, check_lore
+from narratoria.play.recollection import Recollection
 from narratoria.play.resume import open_turn
 from narratoria.play.stage import stage
 from narratoria.play.story import Story
 from narratoria.play.story_file import Opening
+from narratoria.play.story_lore import StoryLore, answers, author_note, check_lore, situation
 from narratoria.play.story_skills import story_skills
 from narratoria.play.story_watch import FileWatch
 from narratoria.play.turn import take_turn
@@ -76,7 +77,10 @@ class Game:
         self.unused_lore = check_lore(story)
         self._told_of_skills = frozenset[str]()
         self._chronicle = Chronicle()
-        self._recollection = Recollection(story, self.narrator, chronicle=self._chronicle)
+        self.story_lore = StoryLore(story)
+        self._recollection = Recollection(
+            story, self.narrator, chronicle=self._chronicle, lore=self.story_lore
+        )
         self._ledger: Ledger | None = None
         self._reading = asyncio.Lock()
         self._turns: list[asyncio.Task[TurnResult]] = []  # the one being taken, and those that wait for it
@@ -177,7 +181,9 @@ class Game:
         if self._cast is not None:
             self._cast = names, seconds
         self.settings = replace(self.settings, generation_timeout=seconds)
-        self._recollection = Recollection(self.story, self.narrator, chronicle=self._chronicle)
+        self._recollection = Recollection(
+            self.story, self.narrator, chronicle=self._chronicle, lore=self.story_lore
+        )
 
     async def look_at_story(self) -> bool:
         """Read a watched story anew if its files were saved; tell if they were. The open game goes on with it.
@@ -226,7 +232,10 @@ class Game:
         self.settings = replace(turn_settings(story, timeout), disabled_skills=disabled)
         self.narrator = narrator
         warm_up(narrator)
-        self._recollection = Recollection(story, self.narrator, chronicle=self._chronicle)
+        self.story_lore = StoryLore(story)
+        self._recollection = Recollection(
+            story, self.narrator, chronicle=self._chronicle, lore=self.story_lore
+        )
 
     async def _take(self, text: str, origin: Origin, resume: Interrupted | None) -> TurnResult:
         if len(self._turns) == 1:  # else another turn is being taken, with the story as it was
@@ -235,7 +244,8 @@ class Game:
         await self.equipped()
         self._look_at_skills()
         ledger = await self._open_ledger()
-        memories = await memory.recall(text, session.snapshot()) if memory.wanted else ()
+        now = situation(session, text, self._chronicle.standing().keys())
+        recalled = await memory.recall(now)
         return await take_turn(
             session,
             text,
@@ -246,12 +256,20 @@ class Game:
             settings=replace(
                 self.settings,
                 story=self.story.id,
-                memories=memories,
-                recall=memory.remind,
+                memories=[one.text for one in recalled] if memory.wanted else (),
+                recall=lambda prompt, state: memory.remind(replace(now, prompt=prompt, state=state)),
+                recalled=[*author_note(now.lore), *recalled],
+                authors_note=now.lore.note,
+                lore=answers(recalled, now.lore),
                 skills=tuple(self.skills.skills),
             ),
             resume=resume,
         )
+
+    async def told(self) -> Mapping[int, str]:
+        """Return the turns that stand, each as the story remembers it."""
+        await self._open_ledger()
+        return self._chronicle.standing()
 
     async def _open_ledger(self) -> Ledger:
         """Return the ledger of facts and their patches; for a saved session, also those from before this game was

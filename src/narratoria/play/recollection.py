@@ -1,42 +1,32 @@
-"""The memory of a story for the narrators that read it: lore, characters, and the turns so far."""
+"""The memory of a story for the narrators that read it: what fires on words, and what is near in meaning."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from narratoria.errors import NarratorUnavailable, StoryInvalid
-from narratoria.lore.entries import LoreInvalid, front_matter
+from narratoria.errors import NarratorUnavailable
+from narratoria.events import RecalledMemory
 from narratoria.lore.past_turns import Chronicle
-from narratoria.lore.world_info import import_folder
 from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import Narrator, declaration_of
 from narratoria.play.story import Story
+from narratoria.play.story_lore import MOST_RECALLED, Situation, StoryLore
 
 if TYPE_CHECKING:
     from narratoria.lore.lore import StoryMemory
+    from narratoria.lore.lore_files import Memory
 
 _PATIENCE: Final = 1.0  # seconds a refusal waits for what could make its choices better
 _PORTION: Final = 16  # turns that are embedded at a time
 _MOST_TURNS: Final = 2_000  # of the past of a game that are embedded unasked
 
 
-def check_lore(story: Story) -> list[str]:
-    """Complaints about files of `lore/` that cannot be used. Raise `StoryInvalid` for a wrong file of the author."""
-    for name, text in story.lore.items():
-        try:
-            front_matter(name, text)
-        except LoreInvalid as error:
-            raise StoryInvalid(f"{story.root / 'lore' / name}.md: {error}") from None
-    unused = [f"left out: {complaint}" for complaint in story.unread_lore]
-    return [f"lore: {complaint}" for complaint in (*unused, *import_folder(story.root / "lore")[1])]
-
-
 class Recollection:
-    """A story's memory, made at its first use; a narrator that never uses it pays nothing.
+    """A story's memory. What fires on words needs nothing; what is near in meaning is made at its first use.
 
     A narrator declares that it reads `request.memories`. One that needs them only sometimes, for its choices, calls
     `request.recall`. In a long game the newest turns are available at once, the others soon after.
@@ -48,31 +38,36 @@ class Recollection:
         narrator: Narrator,
         *,
         chronicle: Chronicle | None = None,
+        lore: StoryLore | None = None,
         patience: float = _PATIENCE,
     ) -> None:
         self.story = story
         self.patience = patience
+        self.lore = lore or StoryLore(story)
         self.wanted = declaration_of(narrator).reads_memories
+        self._by_meaning = self.wanted
         self._chronicle = chronicle or Chronicle()
         self._made: Future[StoryMemory | None] | None = None
         self._lock = Lock()  # the memory takes one thread at a time
         self._known: set[int] = set()  # the turns that are in it
 
-    async def recall(self, text: str, state: Mapping[str, Any]) -> Sequence[str]:
-        """The memories for a prompt in this state."""
-        if not self.wanted:
-            return ()
+    async def recall(self, now: Situation) -> list[RecalledMemory]:
+        """The memories for a prompt: those that fire, and, for a narrator that reads them, those near in meaning."""
+        fired = await asyncio.to_thread(self.lore.fired, now)
+        if not self._by_meaning:
+            return fired
         memory = await asyncio.wrap_future(self._make())
-        self.wanted = memory is not None  # None: the embedding model is not installed
-        return await asyncio.to_thread(self._search, memory, text, state)
+        self._by_meaning = memory is not None  # None: the embedding model is not installed
+        return await asyncio.to_thread(self._search, memory, now, fired)
 
-    def remind(self, text: str, state: Mapping[str, Any]) -> Sequence[str]:
-        """Return the same in a thread, in the middle of an answer; nothing if the memory is not ready in time."""
+    def remind(self, now: Situation) -> Sequence[str]:
+        """Return the same in a thread, in the middle of an answer; only what fires if the rest is not ready in time."""
+        fired = self.lore.fired(now)
         try:
             memory = self._make().result(self.patience)
         except TimeoutError:
-            return ()
-        return self._search(memory, text, state)
+            memory = None
+        return [one.text for one in self._search(memory, now, fired)]
 
     def _make(self) -> Future[StoryMemory | None]:
         with self._lock:
@@ -84,7 +79,7 @@ class Recollection:
 
     def _work(self, made: Future[StoryMemory | None]) -> None:
         try:
-            memory = recollect(self.story)
+            memory = recollect(self.story, self.lore)
             if memory is not None:
                 self._take_in(memory)
         except BaseException as error:  # it belongs to whoever asks for the memory
@@ -100,21 +95,28 @@ class Recollection:
             told = self._chronicle.standing()
             fresh = sorted(told.keys() - self._known, reverse=True)[:_PORTION]
             for turn in fresh:
-                memory.add_turn(turn, told[turn])
+                memory.add("turn", str(turn), told[turn])
             self._known.update(fresh)
         return bool(fresh)
 
-    def _search(self, memory: StoryMemory | None, text: str, state: Mapping[str, Any]) -> Sequence[str]:
-        if memory is None:
-            return ()
+    def _search(
+        self, memory: StoryMemory | None, now: Situation, fired: list[RecalledMemory]
+    ) -> list[RecalledMemory]:
+        if memory is None or len(fired) >= MOST_RECALLED:
+            return fired
         self._take_in(memory)
+
+        def stands(one: Memory) -> bool:
+            return one.kind != "turn" or int(one.source) in now.standing
+
         with self._lock:
-            return memory.recall(text, state, turns=self._chronicle.standing())
+            near = memory.near(now.prompt, 2 * MOST_RECALLED, stands)
+        return self.lore.joined(fired, near, now.lore)
 
 
-def recollect(story: Story) -> StoryMemory | None:
-    """The memory of a story before it is played: its lore and its characters, also from world-info files and character
-    cards in `lore/`. None where the embedding model is not installed."""
+def recollect(story: Story, lore: StoryLore) -> StoryMemory | None:
+    """The memory of a story before it is played: its lore and its characters. None where the embedding model is not
+    installed."""
     try:
         model, cached = load_embedder()
     except NarratorUnavailable:
@@ -123,8 +125,6 @@ def recollect(story: Story) -> StoryMemory | None:
 
     memory = StoryMemory(cached, model.count_tokens)
     memory.add_lore(story.lore)
-    for imported in import_folder(story.root / "lore")[0]:
-        memory.entries += imported.entries
-        for character in imported.characters:
-            memory.add_character(character.name, character.sheet)
+    for character in lore.characters:
+        memory.add("character", character.name, character.sheet, named=character.name)
     return memory

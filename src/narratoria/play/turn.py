@@ -17,12 +17,14 @@ from narratoria import telemetry
 from narratoria.errors import JournalError, NarratoriaError, PlanRejected, SessionBusy, describe
 from narratoria.events import (
     Choices,
+    MemoriesRecalled,
     Narration,
     NarrationDelta,
     NarratorChosen,
     Notice,
     PlanMade,
     PlanRefused,
+    RecalledMemory,
     TurnCommitted,
     TurnStarted,
 )
@@ -48,6 +50,7 @@ from narratoria.session import Session
 
 MAX_PROMPT: Final = 20_000
 QUEUE_LENGTH: Final = 4
+SHORT: Final = 600  # letters of a memory in the record of the turn it was recalled for
 NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own answer
 
 
@@ -114,6 +117,8 @@ class _Turn:
         session.turn = session.turn_count = result.turn
         if self.resume is None:
             session.record(TurnStarted(turn=result.turn, prompt=result.prompt, origin=self.origin))
+            if self.settings.recalled:
+                session.record(MemoriesRecalled(memories=[*map(_in_short, self.settings.recalled)]))
         if self.too_long:
             session.notice(
                 Notice(level="warn", message=f"only the first {MAX_PROMPT:,} characters were read")
@@ -240,6 +245,8 @@ class _Turn:
                 self.settings.memories or self.settings.recall(self.result.prompt, self.session.state)
             ),
             premise=self.settings.premise,
+            authors_note=self.settings.authors_note,
+            lore=self.settings.lore,
             choices=tuple(self.session.choices),
             say=say,
             unsay=unsay,
@@ -388,6 +395,11 @@ class _Turn:
         except JournalError as error:
             self.result.unsaved = str(error)
             self.session.notice(Notice(level="error", message=f"this turn could not be saved: {error}"))
+
+
+def _in_short(recalled: RecalledMemory) -> RecalledMemory:
+    text = recalled.text
+    return recalled if len(text) <= SHORT else msgspec.structs.replace(recalled, text=f"{text[:SHORT]}…")
 
 
 __all__ = ["Interrupted", "TurnResult", "TurnSettings", "card", "take_turn"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from narratoria.events import ApprovalGiven, ApprovalRequested
+from narratoria.events import ApprovalGiven, ApprovalRequested, RecalledMemory
 from narratoria.narrator.protocol import Narrator, Receipt
 from narratoria.play.earlier_plans import FutileCall
 from narratoria.play.last_resort import PlainNarrator, plain_list
@@ -52,6 +52,9 @@ class TurnSettings:
     premise: str = ""
     skills: Sequence[Skill] = ()  # whose instructions narrators may read
     memories: Sequence[str] = ()
+    recalled: Sequence[RecalledMemory] = ()  # what was remembered for this turn, and why, for its record
+    authors_note: str = ""
+    lore: Sequence[str] = ()  # the player's own that the prompt names
     recall: Callable[[str, Mapping[str, Any]], Sequence[str]] = lambda prompt, state: ()
     takes_choice: Callable[[str, str], bool] = same_words  # tells if a prompt is that choice, taken
     last_resort: Narrator = PLAIN  # speaks after the last attempt

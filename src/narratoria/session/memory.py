@@ -5,6 +5,9 @@ says otherwise. * `long-term`: kept until deleted. * `episodic`: what happened a
 entry `{"at": …, "value": …}` under its   key, a read gives the list of entries, oldest first. An update is refused;
 delete and clear are not.
 
+A fifth part, `lore`, is the player's: what was written, imported and pinned on the page (`play/game_lore.py`). Tools
+read it and cannot change it.
+
 Every change is a `MemoryChange`: a draft (`memory_draft`) only records changes, `Memory.apply` applies one and
 returns its inverse. Values are JSON data, copied on the way in and on the way out, so that a held reference cannot
 change committed memory.
@@ -29,10 +32,13 @@ from narratoria.unicode_text import check_text
 MemoryScope: TypeAlias = Literal["working", "short-term", "long-term", "episodic"]
 SCOPES: Final[tuple[MemoryScope, ...]] = get_args(MemoryScope)
 EPISODIC: Final = "episodic"
+LORE: Final = "lore"  # the player's own
 SHORT_TERM_TTL: Final = 3600.0
 MAX_DEPTH: Final = 100
 
 _EXPIRING: Final = ("working", "short-term")
+_KeptScope: TypeAlias = Literal["working", "short-term", "long-term", "episodic", "lore"]
+_KEPT: Final[tuple[_KeptScope, ...]] = get_args(_KeptScope)
 
 
 class MemoryAccessError(NarratoriaError):
@@ -61,7 +67,7 @@ class Memory:
     ) -> None:
         self.clock = clock
         self.short_term_ttl = short_term_ttl
-        self._scopes: dict[str, dict[str, Entry]] = {scope: {} for scope in SCOPES}
+        self._scopes: dict[str, dict[str, Entry]] = {scope: {} for scope in _KEPT}
         self._timers: list[tuple[float, str, str]] = []
 
     # --- reading ----------------------------------------------------------------------------------
@@ -128,6 +134,7 @@ class Memory:
 
     def delete(self, scope: str, key: str) -> bool:
         """Delete `key`; return False if there was no value."""
+        check_scope(scope)
         if self._live(scope, key) is None:
             return False
         self._change(MemoryChange(scope=scope, op="delete", key=key))
@@ -189,14 +196,15 @@ class Memory:
                 }
                 for key, entry in self._living(scope)
             }
-            for scope in SCOPES
+            for scope in _KEPT
+            if scope != LORE or self.keys(LORE)
         }
 
     def changes(self) -> list[MemoryChange]:
         """Return the changes that make an empty memory into this one."""
         return [
             change
-            for scope in SCOPES
+            for scope in _KEPT
             for key, entry in self._living(scope)
             for change in writes(scope, key, entry)
         ]
@@ -204,7 +212,7 @@ class Memory:
     def load(self, data: Mapping[str, Any]) -> None:
         """Replace the memory by an `export`."""
         try:
-            stored = convert(data, dict[MemoryScope, dict[str, _Stored]])
+            stored = convert(data, dict[_KeptScope, dict[str, _Stored]])
         except msgspec.ValidationError as problem:
             raise MemoryAccessError(f"memory cannot be loaded: {problem}") from None
         self._scopes = {
@@ -212,7 +220,7 @@ class Memory:
                 key: Entry(as_json(one.value, f"memory {scope}/{key}"), one.expires)
                 for key, one in stored.get(scope, {}).items()
             }
-            for scope in SCOPES
+            for scope in _KEPT
         }
         self._timers = [
             (entry.expires, scope, key)
@@ -288,6 +296,14 @@ def writes(scope: str, key: str, entry: Entry) -> list[MemoryChange]:
     ]
 
 
+def changes_between(then: Memory, now: Memory, scope: str) -> list[MemoryChange]:
+    """Return the changes that make the keys of `scope` in one memory into those of another; not for `episodic`."""
+    before, after = dict(then.scan_entries(scope)), dict(now.scan_entries(scope))
+    gone = [MemoryChange(scope=scope, op="delete", key=key) for key in before if key not in after]
+    changed = [(key, entry) for key, entry in after.items() if before.get(key) != entry]
+    return [*gone, *(change for key, entry in changed for change in writes(scope, key, entry))]
+
+
 def as_json(value: Any, where: str) -> Any:
     """Return a copy of `value` as plain JSON data; raise `MemoryAccessError`, naming the part that is not."""
     return _as_json(value, where, 0)
@@ -335,6 +351,10 @@ def _text(value: str, where: str) -> str:
 
 
 def check_scope(scope: str) -> None:
+    if scope == LORE:
+        raise MemoryAccessError(
+            "memory lore: it is the player's; a tool reads it and writes to another scope"
+        )
     if scope not in SCOPES:
         raise _unknown(scope)
 

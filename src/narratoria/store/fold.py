@@ -24,6 +24,7 @@ from narratoria.events import (
     Committed,
     JsonObject,
     Log,
+    MemoriesRecalled,
     ModelAsked,
     Narration,
     NarrationDelta,
@@ -32,6 +33,7 @@ from narratoria.events import (
     PlanFinished,
     PlanMade,
     PlanRefused,
+    RecalledMemory,
     RecordsLost,
     SessionStarted,
     StatePatch,
@@ -132,6 +134,7 @@ class TurnView(_View):
     notices: list[Notice] = msgspec.field(default_factory=list)
     approvals: list[ApprovalView] = msgspec.field(default_factory=list)
     asked: list[ModelAsked] = msgspec.field(default_factory=list)  # replies of language models
+    recalled: list[RecalledMemory] = msgspec.field(default_factory=list)
 
 
 class SessionView(_View):
@@ -225,6 +228,10 @@ class Fold:
     def _asked(self, record: Record, event: ModelAsked) -> None:
         if self._turn is not None:
             self._turn.asked.append(event)
+
+    def _recalled(self, record: Record, event: MemoriesRecalled) -> None:
+        if self._turn is not None:
+            self._turn.recalled = list(event.memories)
 
     def _plan(self, record: Record, event: PlanMade) -> None:
         if self._turn is not None:
@@ -366,6 +373,7 @@ _STEPS: Final[dict[type, Callable[[Fold, Record, Any], None]]] = {
     TurnStarted: Fold._started,
     NarratorChosen: Fold._chosen,
     ModelAsked: Fold._asked,
+    MemoriesRecalled: Fold._recalled,
     PlanMade: Fold._plan,
     PlanRefused: Fold._refused,
     PlanFinished: Fold._plan_ended,

@@ -26,6 +26,7 @@ from narratoria.events import (
     Committed,
     EffectTakenBack,
     Log,
+    MemoriesRecalled,
     ModelAsked,
     Narration,
     NarrationDelta,
@@ -80,6 +81,7 @@ _LATEST: Final = 253_402_214_400.0  # the last day of the year 9999, beyond whic
 _PASSING: Final = (
     ApprovalGiven,
     Log,
+    MemoriesRecalled,
     ModelAsked,
     Narration,
     NarrationDelta,

@@ -14,6 +14,7 @@ from narratoria.events import (
     AnyRuntimeEvent,
     AssetStored,
     Checkpoint,
+    Committed,
     SessionStarted,
     TurnCommitted,
     TurnRedone,
@@ -21,6 +22,7 @@ from narratoria.events import (
     TurnUndone,
 )
 from narratoria.session.assets import AssetStore
+from narratoria.session.memory import LORE, changes_between
 from narratoria.session.record import EmittedRecords, Record
 from narratoria.store import mending
 from narratoria.store import record_batches as chunks
@@ -176,6 +178,7 @@ class SqlWriter(SqlReader):
         called = title or parent.title
         then = self.timeline(session_id, upto=end)
         names = self._named_since(session_id, then)
+        lore = self._lore_since(session_id, turn, end)
         started = SessionStarted(
             session=child, story=parent.story, title=title, parent_session=session_id, parent_turn=turn
         )
@@ -186,7 +189,9 @@ class SqlWriter(SqlReader):
                 "parent, parent_turn, parent_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING key",
                 (child, parent.story, called, parent.folder, now, now, then.standing, end, key, turn, end),
             )
-            records = [Record(seq, now, None, one) for seq, one in enumerate([started, *names], end + 1)]
+            records = [
+                Record(seq, now, None, one) for seq, one in enumerate([started, *names, *lore], end + 1)
+            ]
             self.append(database, int(rows[0][0]), end, records, True, None)
 
         self.writer.run(insert)
@@ -200,3 +205,16 @@ class SqlWriter(SqlReader):
             for name, turn in {**now.dropped, **now.checkpoints}.items()
             if turn in then.turns and then.checkpoints.get(name) != turn
         ]
+
+    def _lore_since(self, session_id: str, turn: int, end: int) -> list[AnyRuntimeEvent]:
+        """Return what the player changed in the lore between the turn that ended at `end` and the next that stands:
+        that is no part of a turn, and a branch has it.
+        """
+        later = [one for one in self.timeline(session_id).turns if one > turn]
+        next_turn = self._span(self._stretches(*self._key_and_last(session_id)), later[0]) if later else None
+        upto = None if next_turn is None else next_turn.first - 1
+        then, now = (self.restore(session_id, upto=one).memory for one in (end, upto))
+        changes = changes_between(then, now, LORE)
+        if not changes:
+            return []
+        return [Committed(call="", changes=[*changes], inverse=[*changes_between(now, then, LORE)])]

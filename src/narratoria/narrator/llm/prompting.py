@@ -269,6 +269,7 @@ class Prompting:
         disabled = ", ".join(sorted(request.disabled_skills)[:50])
         objections = "\n".join(f"- {_clip(problem, 300)}" for problem in problems[:8])
         return _parts(
+            ("The author's note, on how to tell it", fenced("note", request.authors_note, 4_000)),
             ("What is remembered", fenced("memories", recalled)),
             ("The last turns, oldest first", fenced("turns", _turns(request.history, bounds))),
             ("The state of the world now", fenced("state", state)),
