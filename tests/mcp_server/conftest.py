@@ -1,4 +1,4 @@
-"""Our server as a host starts it, a process of its own, and the official client that talks to it."""
+"""Our server, a process of its own as a host starts it, and the official client that talks to it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from tests import warm_start
 from tests.marked_processes import MarkedProcesses
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -43,10 +44,15 @@ class Workshop(MarkedProcesses):
             described = {"name": name, "description": f"Does {name}.", **manifest}
             (self.tools / f"{name}.tool.json").write_text(json.dumps(described))
 
-    def command(self, *arguments: object, bare: bool = False) -> list[str]:
-        """The command of the server; `bare` without the folder of tools."""
+    def command(self, *arguments: object, bare: bool = False, cold: bool = False) -> list[str]:
+        """The command of the server; `bare` without the folder of tools.
+
+        Cold, it is started as hosts do, and the process is the server: for what is killed, measured or looked for.
+        """
         chosen = arguments if bare or "--story" in arguments else ("--tools", self.tools, *arguments)
-        return [sys.executable, "-m", "narratoria", "mcp", *map(str, chosen)]
+        if cold:
+            return [sys.executable, "-m", "narratoria", "mcp", *map(str, chosen)]
+        return warm_start.command("mcp", *chosen)
 
     @asynccontextmanager
     async def over_stdio(
@@ -59,10 +65,12 @@ class Workshop(MarkedProcesses):
                 yield client
 
     @asynccontextmanager
-    async def serving(self, *arguments: object) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+    async def serving(
+        self, *arguments: object, cold: bool = False
+    ) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
         """The server over HTTP: its address and its process."""
         process = await asyncio.create_subprocess_exec(
-            *self.command("--http", "0", *arguments),
+            *self.command("--http", "0", *arguments, cold=cold),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             stdin=asyncio.subprocess.DEVNULL,

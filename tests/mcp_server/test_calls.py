@@ -6,12 +6,12 @@ import asyncio
 import base64
 import json
 import re
-import subprocess
 from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from tests import warm_start
 
 DONE = '{"version":"0","type":"done","ok":true,"summary":"All done."}'
 PATCH = '{"version":"0","type":"state_patch","patch":{"torch":{"lit":true}}}'
@@ -308,8 +308,7 @@ async def test_the_tools_of_a_story_act_on_its_world(workshop):
         assert state["inventory"]["torch"]["lit"] is True
         await client.call_tool("undo", {})
         assert (await client.call_tool("undo", {})).is_error  # the opening stays
-    command = [*workshop.command()[:3], "sessions", "list", "--json"]
-    (session,) = json.loads(subprocess.run(command, capture_output=True, env=workshop.env, check=True).stdout)
+    (session,) = json.loads(warm_start.run("sessions", "list", "--json", env=workshop.env, kind="mcp").stdout)
     assert session["story"] == "torch"
     async with workshop.over_stdio("--session", session["id"], bare=True) as client:  # it knows its story
         assert "torch-lighter" in [one.name for one in (await client.list_tools()).tools]

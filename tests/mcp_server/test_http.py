@@ -105,7 +105,7 @@ async def test_a_server_that_is_told_to_end_ends_its_tools(workshop):
         "Accept": "application/json, text/event-stream",
     }
     async with (
-        workshop.serving() as (address, process),
+        workshop.serving(cold=True) as (address, process),
         httpx2.AsyncClient(headers=headers, timeout=60) as http,
     ):
         answer = await http.post(address, json=INITIALIZE)

@@ -49,7 +49,7 @@ def test_the_inspector_lists_and_calls_our_tools_over_stdio(workshop):
     schema = {"type": "object", "properties": {"target": {"type": "string"}}, "additionalProperties": False}
     workshop.tool("lighter", PATCH, DONE, parameters=schema)
     home = {"HOME": str(workshop.folder)}
-    given = ["-e", f"NARRATORIA_HOME={workshop.folder / 'home'}", *workshop.command()]
+    given = ["-e", f"NARRATORIA_HOME={workshop.folder / 'home'}", *workshop.command(cold=True)]
     listed = inspect(*given, "--method", "tools/list", "--strict", env=home)
     assert [one["name"] for one in listed["tools"]] == ["lighter", "undo"]
     called = inspect(

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm_start
 
 DONE = '{"version":"0","type":"done","ok":true}'
 
 
-def start(workshop: Any, *arguments: object) -> subprocess.Popen[bytes]:
+def start(workshop: Any, *arguments: object, cold: bool = False) -> subprocess.Popen[bytes]:
     """The server; one that does not answer is killed, so that nobody waits for it."""
     server = subprocess.Popen(
-        workshop.command(*arguments),
+        workshop.command(*arguments, cold=cold),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -74,7 +75,7 @@ def until(holds: Any) -> None:
 def test_the_server_ends_and_with_it_every_tool(workshop, ending):
     begun = workshop.folder / "begun"
     workshop.tool("endless", f"touch {begun}", "sleep 600 & sleep 600")
-    server = start(workshop)
+    server = start(workshop, cold=True)
     greet(server)
     say(server, "tools/call", 1, name="endless", arguments={})
     until(begun.exists)
@@ -99,7 +100,7 @@ def test_what_was_answered_survives_a_kill_and_what_was_cut_short_leaves_nothing
     patch = '{"version":"0","type":"state_patch","patch":{"%s":true}}'
     workshop.tool("lighter", patch % "lit", DONE)
     workshop.tool("endless", patch % "never", f"touch {begun}", "sleep 600")
-    server = start(workshop, "--session", "lamp")
+    server = start(workshop, "--session", "lamp", cold=True)
     greet(server)
     say(server, "tools/call", 1, name="lighter", arguments={})
     hear(server, 1)
@@ -153,7 +154,7 @@ def test_a_client_that_fails_to_ask_the_person_gets_the_choices_as_text(workshop
 
 def test_a_silent_client_does_not_keep_the_server_from_ending(workshop):
     workshop.tool("anvil", DONE)
-    server = start(workshop)
+    server = start(workshop, cold=True)
     greet(server)
     server.terminate()
     assert server.wait(timeout=20) == 143
@@ -232,7 +233,7 @@ def test_a_tool_that_says_more_than_its_client_reads_waits_for_it(workshop):
     """The log is read only after the tool had time to say it all; the server's memory stays bounded."""
     line = '{"version":"0","type":"log","level":"info","message":"%s"}' % ("x" * 1000)
     workshop.tool("chatty", f"for n in $(seq 20000); do echo '{line}'; done", DONE, timeout=300)
-    server = start(workshop)
+    server = start(workshop, cold=True)
     greet(server)
     say(server, "tools/call", 1, name="chatty", arguments={})
     time.sleep(3)
@@ -255,8 +256,7 @@ def test_what_is_wrong_is_said_on_standard_error(workshop):
     code, out, err = told()
     assert (code, out) == (1, "")
     assert "no tool in this folder" in err
-    listed = [*workshop.command()[:3], "sessions", "list", "--json"]
-    assert json.loads(subprocess.run(listed, capture_output=True, env=workshop.env, timeout=60).stdout) == []
+    assert json.loads(warm_start.run("sessions", "list", "--json", env=workshop.env, kind="mcp").stdout) == []
     workshop.tool("anvil", DONE)
     code, out, err = told("--http", "house")
     assert (code, out) == (2, "")
@@ -274,6 +274,6 @@ def test_without_the_extra_the_command_that_adds_it_is_named(workshop):
         "raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')"
     )
     env = {**workshop.env, "PYTHONPATH": os.pathsep.join([str(hidden), os.environ.get("PYTHONPATH", "")])}
-    ended = subprocess.run(workshop.command(), input=b"", capture_output=True, env=env, timeout=60)
+    ended = subprocess.run(workshop.command(cold=True), input=b"", capture_output=True, env=env, timeout=60)
     assert ended.returncode == 1
     assert b"pip install 'narratoria[mcp]'" in ended.stderr
