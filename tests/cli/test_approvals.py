@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -9,10 +10,13 @@ import pty
 import re
 import subprocess
 import termios
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from narratoria.cli.stdin_lines import answer_to
 
 TOOL = """#!/usr/bin/env python3
 import json, sys
@@ -140,6 +144,7 @@ def test_play_asks_the_player(narratoria: Any, pay: Path) -> None:
     answers = [("> ", "pay ada"), ("[a/e/r]", "r"), ("why?", "too dear"), ("> ", "/quit")]
     shown = typed(narratoria, "play", pay.parents[1], "--terminal", answers=answers)
     assert "? pay  it always asks first" in shown
+    assert "[a/e/r] r\n  why? too dear\n" in shown  # a player sees what they type
 
 
 def test_the_page_needs_no_such_option(narratoria: Any, pay: Path) -> None:
@@ -166,3 +171,22 @@ def test_ctrl_c_ends_the_question_with_its_turn_and_the_game_goes_on(narratoria:
     ]
     shown = typed(narratoria, "play", pay.parents[1], "--terminal", answers=answers)
     assert shown.count("? pay  it always asks first") == 2
+
+
+async def test_other_calls_run_on_while_an_answer_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    settings = termios.tcgetattr(theirs)
+    settings[3] &= ~(termios.ICANON | termios.ECHO)  # as in a game
+    termios.tcsetattr(theirs, termios.TCSANOW, settings)
+    with os.fdopen(theirs) as stdin, os.fdopen(ours, "w") as keys:
+        monkeypatch.setattr("sys.stdin", stdin)
+        asked = threading.Event()
+        waiting = asyncio.create_task(answer_to(asked.set))
+        await asyncio.to_thread(asked.wait)
+        for _ in range(3):
+            keys.write("no")  # half a line
+            keys.flush()
+            await asyncio.wait_for(asyncio.sleep(0.02), 5)
+        keys.write("\n")
+        keys.flush()
+        assert await waiting == "nonono"

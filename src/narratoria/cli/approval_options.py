@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from narratoria.cli.output import console, styled
-from narratoria.cli.stdin_lines import next_line
+from narratoria.cli.stdin_lines import answer_to
 from narratoria.errors import ArgumentsInvalid
 from narratoria.session.approvals import NOBODY, ApprovalAnswer, ApprovalRequest
 from narratoria.strict_json import decode
@@ -119,5 +119,4 @@ async def _edited(out: Console, request: ApprovalRequest, shown: str) -> dict[st
 
 
 async def _read(out: Console, question: str) -> str | None:
-    out.print(styled((question, "cyan")), end="")
-    return await next_line()
+    return await answer_to(lambda: out.print(styled((question, "cyan")), end=""))

@@ -65,9 +65,9 @@ async def in_daemon_thread(act: Callable[[], T]) -> T:
         raise
 
 
-def read_line() -> str | None:
+def read_line(ask: Callable[[], object] | None = None) -> str | None:
     """Return the next line, None at the end. Bytes that are not UTF-8 become question marks: a slip must not end a
-    game.
+    game. `ask` prints a question, once the terminal shows what is typed.
 
     It does not use `sys.stdin.buffer`: its lock, held by a waiting thread, would break the interpreter's exit.
     """
@@ -75,6 +75,8 @@ def read_line() -> str | None:
         return None
     fd = sys.stdin.fileno()
     with _by_lines(fd):
+        if ask is not None:
+            ask()
         while b"\n" not in _unread:
             if not _ready(fd):
                 return None
@@ -131,15 +133,8 @@ def _by_lines(fd: int) -> Iterator[None]:
         termios.tcsetattr(fd, termios.TCSANOW, before)
 
 
-async def next_line() -> str | None:
-    """Return the next line, None at the end. Whoever is cancelled meanwhile leaves the line to the next reader."""
-    if sys.stdin is None:
-        return None
-    if b"\n" not in _unread:
-        loop, readable = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(sys.stdin.fileno(), readable.set)
-        try:
-            await readable.wait()
-        finally:
-            loop.remove_reader(sys.stdin.fileno())
-    return read_line()
+async def answer_to(ask: Callable[[], object]) -> str | None:
+    """Ask, and return the line that answers, None at the end. It is shown as it is typed, and the loop runs on
+    meanwhile. Whoever is cancelled leaves the line to the next reader.
+    """
+    return await in_daemon_thread(lambda: read_line(ask))
