@@ -111,7 +111,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "story_skills stage story",
         "the library": "story_library session_story game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
-        "the player's lore": "game_lore story_lore lore_file",
+        "the player's lore": "game_lore story_lore lore_file recalls",
         "one turn": "offering recollection disabled_skills earlier_plans turn_types turn_narrative turn "
         "waiting_turn resume",
         "a call again": "call_again call_command",
@@ -120,13 +120,13 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "web": {
         "documents and texts": "documents asset_pages cards covers narration_html turn_pages undo_report "
-        "skill_forms model_documents",
+        "skill_forms model_documents memory_documents",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",
         "who may come in": "sign_ins access connections listening browser_launch",
         "open games": "feed library open_game search call_views game_moves games plan_entries panel_view",
         "typefaces": "fonts font_cutting",
         "the API and the page": "request_reading open_questions json_responses openapi page offline static_files "
-        "session_files model_api api",
+        "session_files model_api memory_edits memory_api api",
         "the server": "app server",
     },
     "mcp_server": {

@@ -21,6 +21,7 @@ from narratoria.play.casting import granted_time, make_narrator, turn_settings, 
 from narratoria.play.game_sources import GameSources
 from narratoria.play.history import finish_undo
 from narratoria.play.offering import ending_of
+from narratoria.play.recalls import Recalls
 from narratoria.play.recollection import Recollection
 from narratoria.play.resume import open_turn
 from narratoria.play.stage import stage
@@ -77,6 +78,7 @@ class Game:
         self.unused_lore = check_lore(story)
         self._told_of_skills = frozenset[str]()
         self._chronicle = Chronicle()
+        self.recalls = Recalls()
         self.story_lore = StoryLore(story)
         self._recollection = Recollection(
             story, self.narrator, chronicle=self._chronicle, lore=self.story_lore
@@ -266,6 +268,11 @@ class Game:
             resume=resume,
         )
 
+    @property
+    def reads_memories(self) -> bool:
+        """True if a narrator of the game gets what is recalled."""
+        return self._recollection.wanted
+
     async def told(self) -> Mapping[int, str]:
         """Return the turns that stand, each as the story remembers it."""
         await self._open_ledger()
@@ -282,6 +289,7 @@ class Game:
                     await self._read_back(self.journal, ledger)
                 session.attach(ledger)
                 session.attach(self._chronicle)
+                session.attach(self.recalls)
                 self._ledger = ledger
             return self._ledger
 
@@ -291,6 +299,7 @@ class Game:
             for record in records:
                 ledger.push(record)
                 self._chronicle.push(record)
+                self.recalls.push(record)
                 last = record.seq
             return last
 

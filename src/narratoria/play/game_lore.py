@@ -8,7 +8,7 @@ with another note keeps the note.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -228,8 +228,10 @@ async def edit(session: Session, changes: Sequence[MemoryChange]) -> int:
         return session.seq
 
 
-async def take_back(journal: Journal, seq: int) -> int:
-    """Take an edit back, by another one; refused if what it changed has been changed again since."""
+async def take_back(journal: Journal, seq: int, *, but: Collection[str] = ()) -> int:
+    """Take an edit back, by another one; refused if what it changed has been changed again since. Records that change
+    keys in `but` are no edits.
+    """
     session = journal.session
     await journal.flush()
     record = next(iter(journal.store.read(session.id, seq - 1, 1)), None) if seq > 0 else None
@@ -238,10 +240,10 @@ async def take_back(journal: Journal, seq: int) -> int:
         raise JournalError(f"record {seq} is no change of the lore")
     changes = [one for one in event.changes if isinstance(one, MemoryChange)]
     inverse = [one for one in event.inverse if isinstance(one, MemoryChange)]
-    if len(changes) != len(event.changes) or any(one.scope != LORE for one in (*changes, *inverse)):
+    if len(changes) != len(event.changes) or any(one.key in but for one in changes):
         raise JournalError(f"record {seq} is no change of the lore")
-    for one in {change.key: change for change in changes}.values():
-        entry = session.memory.find_entry(LORE, one.key)
+    for one in {(change.scope, change.key): change for change in changes}.values():
+        entry = session.memory.find_entry(one.scope, one.key)
         if (None if entry is None else entry.value) != one.value:
             raise JournalError("it was changed again since; change it once more instead")
     return await edit(session, inverse)

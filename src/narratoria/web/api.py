@@ -18,6 +18,7 @@ from narratoria.web.asset_responses import asset_response
 from narratoria.web.feed import Feed, Viewer
 from narratoria.web.games import Games, NotFound
 from narratoria.web.json_responses import json_response
+from narratoria.web.memory_api import MEMORY_OPERATIONS, MemoryApi
 from narratoria.web.model_api import MODEL_OPERATIONS, ModelApi
 from narratoria.web.openapi import BINARY, STREAM, Operation
 from narratoria.web.panel_view import panel_view
@@ -37,7 +38,7 @@ from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn, SignIns
 from narratoria.web.stream_limit import MAX_STREAMS, Windows
 
 
-class Api(ModelApi):
+class Api(ModelApi, MemoryApi):
     """The operations, over the games of this server."""
 
     def __init__(self, games: Games, sign_ins: SignIns, cookie: str, streams: int = MAX_STREAMS) -> None:
@@ -379,6 +380,7 @@ OPERATIONS: Final = (
         "The session as one file: to import again, or, by `format`, to read (markdown, html, epub)",
         answer=BINARY, query={"format": "string"},
     ),
+    *MEMORY_OPERATIONS,
     *MODEL_OPERATIONS,
     Operation("POST", "/import", "import_session", "Take such a file in", BINARY, documents.Made, 201),
     Operation("GET", "/assets/{hash}", "asset", "A file a tool has made", answer=BINARY),
