@@ -119,6 +119,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the game": "game",
     },
     "web": {
+        "languages": "catalogues",
         "documents and texts": "documents asset_pages cards covers narration_html turn_pages undo_report "
         "skill_forms model_documents memory_documents",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",

@@ -46,10 +46,6 @@ HEADERS: Final = {
 ISOLATED: Final = {"Cross-Origin-Opener-Policy": "same-origin"}
 OPENED_BY_NOBODY: Final = frozenset({"none", "same-origin"})
 
-NOT_SIGNED_IN: Final = (
-    "Not signed in. Open the address that `narratoria play` printed last: it lets one browser in."
-)
-
 
 class Access:
     """Lets a request through, or answers it with what is missing."""
@@ -62,7 +58,7 @@ class Access:
         cookie: str,
         hosts: Collection[str] = (),
         headers: Mapping[str, str] | None = None,
-        advice: str = NOT_SIGNED_IN,
+        advice: str | None = None,
     ) -> None:
         """`headers` and `advice`, the words for whoever is not signed in, take the place of those of a page, in a
         server that has none.
@@ -96,11 +92,9 @@ class Access:
         host = headers.get("host", "").lower()
         name = _without_port(host)
         if name not in self.hosts and not _is_number(name):
-            return refusal(
-                headers, 421, "wrong_host", f"{host!r} is not served here; open the address that was printed"
-            )
+            return refusal(headers, 421, "wrong_host", host=repr(host))
         if not self._is_own_page(scope["method"], headers, host):
-            return refusal(headers, 403, "wrong_origin", "another web site may not use this server")
+            return refusal(headers, 403, "wrong_origin")
         if scope["path"].startswith(OPEN_PATHS):
             return None
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
@@ -140,11 +134,7 @@ class Access:
         else:
             secret = self.sign_ins.exchange(token)
             if secret is None:
-                answer = (
-                    "This address has been used, or is from an earlier start. "
-                    "Open the one that `narratoria play` printed last: each lets one browser in."
-                )
-                return refusal(headers, 401, "wrong_token", answer)
+                return refusal(headers, 401, "wrong_token")
         rest = f"?{urlencode(query)}" if query else ""
         response = RedirectResponse(_local_path(scope["path"]) + rest, status_code=303)
         if secret is not None:

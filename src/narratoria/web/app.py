@@ -17,6 +17,7 @@ from starlette.routing import Route
 from narratoria.errors import NarratoriaError
 from narratoria.web.access import Access, cookie_name
 from narratoria.web.api import OPERATIONS, Api
+from narratoria.web.catalogues import Catalogues
 from narratoria.web.fonts import FontCutting, read_fonts
 from narratoria.web.games import Games
 from narratoria.web.json_responses import explain
@@ -36,13 +37,15 @@ def create_app(
     streams: int = MAX_STREAMS,
     fonts: Path | None = None,
     cuts_fonts: bool = True,
+    catalogues: Catalogues | None = None,
 ) -> Starlette:
     """Make the application, all under one origin. `hosts` are names it may be called by besides those of the
-    loopback; `fonts` is the folder of the page's typefaces, which are cut when it is first used.
+    loopback; `fonts` is the folder of the page's typefaces, which are cut when it is first used;
+    `catalogues` are the languages of the page, if not those that come with it.
     """
     cookie = cookie_name(port)
     api = Api(games, sign_ins, cookie, streams)
-    files = StaticFiles(fonts=read_fonts(fonts) if fonts else {})
+    files = StaticFiles(fonts=read_fonts(fonts) if fonts else {}, catalogues=catalogues)
 
     cutting = FontCutting(fonts if cuts_fonts else None, files.use_fonts)
 
@@ -56,7 +59,7 @@ def create_app(
 
     async def story_page(request: Request) -> Response:
         cutting.begin()
-        return files.page.response(request, partial(games.first_look, request.path_params["id"]))
+        return files.page(request).response(request, partial(games.first_look, request.path_params["id"]))
 
     async def library_page(request: Request) -> Response:
         cutting.begin()

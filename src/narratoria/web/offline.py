@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from narratoria.web.catalogues import Catalogue
 from narratoria.web.page import hash_of, inline
 
+PAGE: Final = "offline.html"
 STYLES: Final = ("theme", "reference")
 
 
@@ -19,10 +21,10 @@ class Offline(NamedTuple):
     worker: bytes
 
     @classmethod
-    def of(cls, files: Mapping[str, bytes]) -> Offline:
+    def of(cls, files: Mapping[str, bytes], catalogue: Catalogue) -> Offline:
         styles = "".join(files[f"css/{name}.css"].decode() for name in STYLES)
         script = files["offline.js"].decode()
-        page = files["offline.html"].decode()
+        page = catalogue.document(files[PAGE].decode())
         page = page.replace("<!--styles-->", inline("style", styles))
         page = page.replace("<!--script-->", inline("script", script))
         policy = (
@@ -32,4 +34,5 @@ class Offline(NamedTuple):
         )
         version = hashlib.sha256(page.encode()).hexdigest()[:16]
         worker = files["worker.js"].decode().replace("VERSION", version, 1)
+        worker = worker.replace(f"/static/{PAGE}", f"/static/{catalogue.file_name(PAGE)}")
         return cls(page.encode(), policy, worker.encode())

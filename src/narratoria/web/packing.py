@@ -2,19 +2,26 @@
 
 Thirty requests of a first visit cost more than all the code in them. Our modules are few and plain, so this reads
 only what they use: `import { a, b } from "./x.js";`, `import("./later.js")` for later modules, and `export` before a
-declaration or a list of names. Anything else is refused when the server starts.
+declaration or a list of names. Anything else is refused when the server starts. Comments that have lines of their own
+and indents are left out. Each script brings the words of the interface that its modules name, in one language.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
+
+from narratoria.web.catalogues import Catalogue
 
 _IMPORT: Final = re.compile(r'^import \{ ([\w$, ]+) \} from "\./([\w.]+)";$', re.MULTILINE)
 LATER: Final = "later.js"
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const) ([\w$]+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"^export \{ ([\w$, ]+) \};$", re.MULTILINE)
+_SAID: Final = re.compile(r'\b(?:t|parts)\("([^"]+)"')
+_COMMENT: Final = re.compile(r"^[ \t]*(?:/\*(?:[^*]|\*(?!/))*\*/[ \t]*|//[^\n]*)$\n?", re.MULTILINE)
+_INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
 _OTHER: Final = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 
 
@@ -25,21 +32,42 @@ class Packed(NamedTuple):
     later: str
 
 
-def pack_modules(sources: Mapping[str, str], entry: str, later_at: str) -> Packed:
+def pack_modules(
+    sources: Mapping[str, str],
+    entry: str,
+    later_at: str,
+    catalogue: Catalogue | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Packed:
     """Pack the module `entry` with its imports, and the modules it imports only when it needs them, loaded from
-    `later_at`.
+    `later_at`. Their words are those of `catalogue`; `names` are the languages there are, for the later modules.
     """
     first: dict[str, str] = {}
     _pack(entry, sources, first, ())
     everything = dict(first)
     if LATER in sources:
         _pack(LATER, sources, everything, ())
-    later = [script for name, script in everything.items() if name not in first]
+    later = "".join(script for name, script in everything.items() if name not in first)
+    said: set[str] = set(keys_of("".join(first.values())))
+    words, more = _words(catalogue, said, {}), _words(catalogue, set(keys_of(later)) - said, names or {})
     script = "".join(first.values()).replace(
         f'import("./{LATER}")', f'import("{later_at}").then(() => modules["{LATER}"])'
     )
     # Not a module itself: those wait until the empty page has been laid out and painted.
-    return Packed(f'"use strict";\nconst modules = {{}};\n{script}', "".join(later))
+    start = f"Object.assign(modules.words, {more});\n" if more != "{}" else ""
+    return Packed(f'"use strict";\nconst modules = {{ words: {words} }};\n{script}', start + later)
+
+
+def keys_of(script: str) -> list[str]:
+    """Return the keys of the words that a script says."""
+    return _SAID.findall(script)
+
+
+def _words(catalogue: Catalogue | None, keys: set[str], names: Mapping[str, str]) -> str:
+    found = dict(catalogue.of(keys)) if catalogue else {}
+    if names:
+        found["$languages"] = names
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _pack(name: str, sources: Mapping[str, str], packed: dict[str, str], importers: tuple[str, ...]) -> None:
@@ -47,7 +75,7 @@ def _pack(name: str, sources: Mapping[str, str], packed: dict[str, str], importe
         raise ValueError(f"modules import each other in a circle: {' → '.join((*importers, name))}")
     if name in packed:
         return
-    source = sources[name]
+    source = _INDENT.sub("", _COMMENT.sub("", sources[name]))
     for _, imported in _IMPORT.findall(source):
         _pack(imported, sources, packed, (*importers, name))
     names = _EXPORT.findall(source)

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from narratoria.web.access import PAGE_POLICY
+from narratoria.web.catalogues import VARY, Catalogue
 from narratoria.web.fonts import font_styles, preloads
 from narratoria.web.packing import LATER, pack_modules
 
@@ -32,14 +33,14 @@ STYLES: Final = (
     "panel",
     "search",
 )  # in the order in which they may override each other
-HEADERS: Final = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
+HEADERS: Final = {"Cache-Control": "no-store", "Vary": VARY}
 Story = Callable[[], Awaitable[bytes | None]]
 GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The constant parts of the document, plain and compressed."""
+    """The constant parts of the document in one language, plain and compressed."""
 
     head: bytes
     body: bytes
@@ -49,16 +50,26 @@ class Page:
     policy: str
 
     @classmethod
-    def of(cls, files: Mapping[str, bytes], fonts: Mapping[str, bytes] | None = None) -> Self:
-        """Make a page from `index.html` and the files that its marks name, in these fonts."""
+    def of(
+        cls,
+        files: Mapping[str, bytes],
+        catalogue: Catalogue,
+        fonts: Mapping[str, bytes] | None = None,
+        names: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Make a page from `index.html` and the files that its marks name, in this language and these fonts; `names`
+        are the languages there are.
+        """
         modules = {
             name.removeprefix("js/"): content.decode()
             for name, content in files.items()
             if name.startswith("js/") and name != "js/early.js"
         }
-        early, packed = files["js/early.js"].decode(), pack_modules(modules, "main.js", f"/static/{LATER}")
+        early = files["js/early.js"].decode()
+        packed = pack_modules(modules, "main.js", f"/static/{catalogue.file_name(LATER)}", catalogue, names)
         styles = font_styles(fonts or {}) + "".join(files[f"css/{name}.css"].decode() for name in STYLES)
-        page = files["index.html"].decode().replace("<!--fonts-->\n", preloads(fonts or {}))
+        page = catalogue.document(files["index.html"].decode())
+        page = page.replace("<!--fonts-->\n", preloads(fonts or {}))
         for mark, tag, content in (
             ("<!--early-->", "script", early),
             ("<!--styles-->", "style", styles),

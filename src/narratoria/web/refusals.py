@@ -11,32 +11,53 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from narratoria.web.catalogues import VARY, shipped
+
+WAYS_OUT: Final = frozenset({404, 405})
 TITLES: Final = {
-    401: "Who is there?",
-    403: "Not from there",
-    404: "Nothing is written here",
-    405: "Nothing to read here",
-    421: "Another name",
+    401: "refusal.who",
+    403: "refusal.from_elsewhere",
+    404: "refusal.nothing",
+    405: "refusal.nothing_to_read",
+    421: "refusal.another_name",
 }
-LIBRARY: Final = '<p><a class="way-out" href="/">To the library</a></p>'
+TEXTS: Final = {
+    "wrong_host": "refusal.wrong_host",
+    "wrong_origin": "refusal.wrong_origin",
+    "not_signed_in": "refusal.not_signed_in",
+    "wrong_token": "refusal.wrong_token",
+    "wrong_method": "refusal.wrong_method",
+    "not_found": "refusal.not_found",
+}
+WAY_OUT: Final = '<p><a class="way-out" href="/">{{page.to_library}}</a></p>'
+PAGE: Final = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Narratoria</title>'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<link rel="icon" href="/static/icon.svg" type="image/svg+xml">'
+    '<link rel="stylesheet" href="/static/css/theme.css">'
+    '<link rel="stylesheet" href="/static/css/reference.css">'
+    '</head><body><main class="refusal">'
+)
 
 
-def refusal(headers: Headers, status: int, error: str, message: str) -> Response:
-    """Return the answer in the client's format. `message` says what to do; `like this` stands for code."""
+def refusal(
+    headers: Headers, status: int, error: str, message: str | None = None, **values: object
+) -> Response:
+    """Return the answer in the client's format and language. `error` says which text it is, unless `message` is given;
+    `like this` stands for code in it.
+    """
+    words = shipped().chosen(headers)
+    message = message or words.say(TEXTS[error], **values)
     if "text/html" not in headers.get("accept", ""):
-        return JSONResponse({"error": error, "message": message}, status)
+        return JSONResponse({"error": error, "message": message}, status, {"Vary": VARY})
     text = re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(message))
-    way_out = LIBRARY if status in {404, 405} else ""
+    title = html.escape(words.say(TITLES.get(status, "refusal.other")))
+    way_out = words.document(WAY_OUT) if status in WAYS_OUT else ""
     return HTMLResponse(
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Narratoria</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="icon" href="/static/icon.svg" type="image/svg+xml">'
-        '<link rel="stylesheet" href="/static/css/theme.css">'
-        '<link rel="stylesheet" href="/static/css/reference.css">'
-        '</head><body><main class="refusal">'
-        f"<h1>{TITLES.get(status, 'This cannot be done')}</h1><p>{text}</p>{way_out}"
-        f'<p class="status">Answer {status}</p></main></body></html>',
+        f"{words.document(PAGE)}<h1>{title}</h1><p>{text}</p>{way_out}"
+        f'<p class="status">{html.escape(words.say("refusal.status", status=status))}</p></main></body></html>',
         status,
+        {"Vary": VARY},
     )
 
 
@@ -45,12 +66,8 @@ async def explain_route(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 405:
-        answer = f"{request.method} is not how this is asked. `/api` lists what a program can ask for."
-        response = refusal(request.headers, 405, "wrong_method", answer)
+        response = refusal(request.headers, 405, "wrong_method", method=request.method)
     else:
-        answer = (
-            "There is no such page. The library has every story; `/api` lists what a program can ask for."
-        )
-        response = refusal(request.headers, error.status_code, "not_found", answer)
+        response = refusal(request.headers, error.status_code, "not_found")
     response.headers.update(error.headers or {})
     return response

@@ -25,6 +25,7 @@ from narratoria.store.store import Store, data_home
 from narratoria.web.access import LOOPBACK
 from narratoria.web.app import create_app
 from narratoria.web.browser_launch import clear_signposts, has_display, open_browser, signpost
+from narratoria.web.catalogues import Catalogues
 from narratoria.web.connections import Connections, Limits
 from narratoria.web.fonts import fonts_folder
 from narratoria.web.games import Games
@@ -166,6 +167,7 @@ class Server:
     limits: Limits = field(default_factory=Limits.of_this_process)
     sign_ins: SignIns = field(default_factory=SignIns)
     cuts_fonts: bool = True  # where the page's typefaces are not in the cache yet
+    catalogues: Catalogues | None = None  # the languages of the page, if not those that come with it
 
     def bind(self) -> socket.socket:
         """Listen on the given port; 0 asks for any free one, None for the usual one or a near one."""
@@ -217,6 +219,7 @@ class Server:
             streams=self.limits.streams,
             fonts=fonts_folder(self.home),
             cuts_fonts=self.cuts_fonts,
+            catalogues=self.catalogues,
         )
         connections = Connections(self.limits)
         keep_short("uvicorn.error", "asyncio")

@@ -1,4 +1,4 @@
-"""The page's own files, read once and kept compressed."""
+"""The page's own files, read once and kept compressed; those that hold words are made once in each language."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from narratoria.web.catalogues import DEFAULT, MANIFEST, VARY, Catalogue, Catalogues, shipped
+from narratoria.web.offline import PAGE as OFFLINE
 from narratoria.web.offline import Offline
 from narratoria.web.packing import LATER
 from narratoria.web.page import Page
@@ -29,7 +31,7 @@ TYPES: Final = {
 KEPT: Final = (
     "private, max-age=31536000, immutable"  # the address of a font is another one for another content
 )
-PRELOAD: Final = f'<link rel="modulepreload" href="/static/{LATER}">\n'.encode()
+SPOKEN: Final = frozenset({LATER, MANIFEST, OFFLINE})  # the files that hold words
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class StaticFile:
     media_type: str
     etag: str
     caching: str = "no-cache"
+    vary: str = "Accept-Encoding"
     policy: str = ""  # its own Content-Security-Policy, if it has one
 
     @classmethod
@@ -50,7 +53,7 @@ class StaticFile:
         return cls(plain, gzip.compress(plain, 9, mtime=0), media_type, etag)
 
     def response(self, request: Request) -> Response:
-        headers = {"ETag": self.etag, "Cache-Control": self.caching, "Vary": "Accept-Encoding"}
+        headers = {"ETag": self.etag, "Cache-Control": self.caching, "Vary": self.vary}
         if self.policy:
             headers["Content-Security-Policy"] = self.policy
         if request.headers.get("if-none-match") == self.etag:
@@ -61,43 +64,87 @@ class StaticFile:
         return Response(self.plain, headers=headers, media_type=self.media_type)
 
 
+class Localised(NamedTuple):
+    """What differs from language to language: the page, and the files that hold words."""
+
+    page: Page
+    library: StaticFile
+    worker: StaticFile
+    files: Mapping[str, StaticFile]
+
+
 class StaticFiles:
     """Every file below `root`; nothing else can be reached, as paths are looked up and never opened."""
 
-    def __init__(self, root: Path = ROOT, fonts: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path = ROOT,
+        fonts: Mapping[str, bytes] | None = None,
+        catalogues: Catalogues | None = None,
+    ) -> None:
         self._found = {
             path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
         }
-        self.page = Page.of(self._found, fonts)
-        self._found[LATER] = self.page.later.encode()
-        self._files = {name: StaticFile.of(name, content) for name, content in self._found.items()}
-        offline = Offline.of(self._found)
-        page = StaticFile.of("offline.html", offline.page)
-        self._files["offline.html"] = replace(page, policy=offline.policy)
-        self._worker = StaticFile.of("worker.js", offline.worker)
-        self._compose(fonts or {})
+        self._catalogues = catalogues or shipped()
+        self._files = {
+            name: StaticFile.of(name, content) for name, content in self._found.items() if name not in SPOKEN
+        }
+        self.use_fonts(fonts or {})
 
     def use_fonts(self, fonts: Mapping[str, bytes]) -> None:
         """Show pages in these fonts from now on."""
-        self.page = Page.of(self._found, fonts)
-        self._compose(fonts)
-
-    def _compose(self, fonts: Mapping[str, bytes]) -> None:
-        self._library = StaticFile.of("index.html", self.page.head + PRELOAD + self.page.body)
+        self._fonts = fonts
         self._files |= {f"fonts/{name}": StaticFile.of(name, content) for name, content in fonts.items()}
+        self._localised: dict[str, Localised] = {}
+        self._in(self._catalogues[DEFAULT])
+
+    def _in(self, catalogue: Catalogue) -> Localised:
+        """Return the files in a language, made when it is first asked for."""
+        known = self._localised.get(catalogue.language)
+        if known is None:
+            known = self._localised[catalogue.language] = self._make(catalogue)
+        return known
+
+    def _make(self, catalogue: Catalogue) -> Localised:
+        names = {one.language: one.name for one in self._catalogues.values()}
+        page = Page.of(self._found, catalogue, self._fonts, names)
+        later, manifest = page.later.encode(), catalogue.manifest(self._found[MANIFEST].decode()).encode()
+        offline = Offline.of(self._found, catalogue)
+        made = {
+            LATER: StaticFile.of(LATER, later),
+            MANIFEST: StaticFile.of(MANIFEST, manifest),
+            OFFLINE: replace(StaticFile.of(OFFLINE, offline.page), policy=offline.policy),
+        }
+        preload = f'<link rel="modulepreload" href="/static/{catalogue.file_name(LATER)}">\n'.encode()
+        library = StaticFile.of("index.html", page.head + preload + page.body)
+        return Localised(
+            page,
+            replace(library, policy=page.policy, vary=VARY),
+            replace(StaticFile.of("worker.js", offline.worker), vary=VARY),
+            {catalogue.file_name(name): file for name, file in made.items()},
+        )
+
+    def page(self, request: Request) -> Page:
+        """Return the page in the language of a browser."""
+        return self._in(self._catalogues.chosen(request.headers)).page
 
     async def library(self, request: Request) -> Response:
         """Return the document without a story in it; its script reads the address."""
-        response = self._library.response(request)
-        response.headers["Content-Security-Policy"] = self.page.policy
-        return response
+        return self._in(self._catalogues.chosen(request.headers)).library.response(request)
 
     async def worker(self, request: Request) -> Response:
         """Return the service worker. It stands at the root, since it is for every page."""
-        return self._worker.response(request)
+        return self._in(self._catalogues.chosen(request.headers)).worker.response(request)
 
     async def file(self, request: Request) -> Response:
-        found = self._files.get(request.path_params["path"])
+        path = request.path_params["path"]
+        found = self._files.get(path) or self._localised_file(path)
         if found is None:
             raise HTTPException(404)
         return found.response(request)
+
+    def _localised_file(self, path: str) -> StaticFile | None:
+        for catalogue in self._catalogues.values():
+            if path in {catalogue.file_name(name) for name in SPOKEN}:
+                return self._in(catalogue).files.get(path)
+        return None

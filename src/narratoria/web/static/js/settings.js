@@ -6,6 +6,7 @@ import { modelSection } from "./modelsettings.js";
 import { applyLoudness } from "./player.js";
 import { prefs, setPrefs, SIZES } from "./prefs.js";
 import { canRead, stopReading } from "./aloud.js";
+import { languages, t } from "./words.js";
 
 /**
  * @typedef {{
@@ -75,7 +76,7 @@ function reading() {
     setText(number, `${size.value} px`);
     size.setAttribute("aria-valuetext", `${size.value} px`);
   });
-  return h("section", {}, h("h3", { text: "Reading" }),
+  return h("section", {}, h("h3", { text: "Reading" }), languageField(),
     choice("Theme", "theme", now.theme, [["dark", "Dark"], ["light", "Light"], ["system", "As the system"]]),
     choice("Typeface", "font", now.font, [["serif", "Serif"], ["sans", "Sans serif"], ["system", "The system’s"]]),
     h("p", { class: "quiet", text: "Source Serif Pro (SIL Open Font License 1.1) and Roboto (Apache License 2.0)." }),
@@ -86,6 +87,19 @@ function reading() {
     choice("Motion", "motion", now.motion, [["system", "As the system"], ["full", "Full"], ["reduce", "Reduced"]]),
     h("div", { class: "setting" }, h("label", { for: "pref-size", text: "Text size" }), h("div", { class: "sized" }, size, number)),
     h("p", { class: "sample", "aria-hidden": "true", text: "The lamp is lit, and somebody at sea sees it." }));
+}
+
+/** The server writes the page in the language that is set here, so the page comes anew. */
+function languageField() {
+  const set = /(?:^|;\s*)narratoria-language=([\w-]+)/.exec(document.cookie)?.[1] ?? "";
+  const field = h("select", { class: "field", id: "pref-language", "aria-describedby": "pref-language-note" },
+    h("option", { value: "", text: t("settings.language_browser"), selected: !set }),
+    ...Object.entries(languages()).map(([tag, name]) => h("option", { value: tag, text: name, lang: tag, selected: tag === set })));
+  field.addEventListener("change", () => {
+    document.cookie = `narratoria-language=${field.value}; Path=/; SameSite=Lax; Max-Age=${field.value ? 31536000 : 0}`;
+    location.reload();
+  });
+  return h("div", { class: "setting" }, h("div", {}, h("label", { for: "pref-language", text: t("settings.language") }), h("p", { class: "quiet", id: "pref-language-note", text: t("settings.language_note") })), field);
 }
 
 /** What is heard: of the story's own sounds, and of the browser's voices. */

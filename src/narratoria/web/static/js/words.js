@@ -1,0 +1,40 @@
+/** The words of the interface, in the language of the page; the server puts them before the scripts that use them. */
+
+/** @type {Object<string, string|Object<string, string>>} */
+const words = typeof modules === "undefined" ? {} : modules.words;
+export const language = () => document.documentElement.lang || "en";
+/** Whether it is written from right to left. */
+export const fromRight = () => document.documentElement.dir === "rtl";
+
+/** Made when they are first needed: a page can begin without. @type {Intl.NumberFormat} */
+let numbers;
+/** @type {Intl.PluralRules} */
+let plurals;
+
+/** A number as it is written in the language of the page. */
+export function number(value) {
+  numbers ??= new Intl.NumberFormat(language(), { maximumFractionDigits: 20 });
+  return numbers.format(value);
+}
+
+/**
+ * The text of a key, which is always written out here: a test looks for it in every catalogue.
+ * @param {string} key
+ * @param {Object<string, any>} [values] what stands for `{name}` in it; `count` chooses the plural form
+ */
+export function t(key, values) {
+  const found = words[key] ?? key;
+  if (!values) return found;
+  const text = typeof found === "string" ? found : found[(plurals ??= new Intl.PluralRules(language())).select(values.count)] ?? found.other;
+  return text.replace(/\{(\w+)\}/g, (_, name) => shown(values[name]));
+}
+
+/** The same as parts for `h`, where a value may be an element. */
+export function parts(key, values) {
+  return words[key].split(/\{(\w+)\}/).map((part, index) => (index % 2 ? values[part] : part));
+}
+
+const shown = (value) => (typeof value === "number" ? number(value) : String(value));
+
+/** The languages there are, each in its own words. @returns {Object<string, string>} */
+export const languages = () => words.$languages ?? {};
