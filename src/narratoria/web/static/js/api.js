@@ -1,4 +1,5 @@
 /** The server's API, with errors a person can read. */
+import { t } from "./words.js";
 
 export class ApiError extends Error {
   constructor(message, status, suggestions = []) {
@@ -17,12 +18,12 @@ async function call(method, path, body, headers = {}, signal = undefined) {
   try {
     response = await fetch(path, init);
   } catch {
-    if (signal?.aborted) throw new ApiError("It was stopped.", 0);
-    throw new ApiError("The server does not answer. Is `narratoria play` still running?", 0);
+    if (signal?.aborted) throw new ApiError(t("api.stopped"), 0);
+    throw new ApiError(t("api.no_answer"), 0);
   }
   if (response.ok) return response.status === 204 ? null : response.json(); // a body left unread is logged as a failed request
   const problem = await response.json().catch(() => ({}));
-  const message = problem.message ?? problem.error ?? `The server answered ${response.status} to ${method} ${path}.`;
+  const message = problem.message ?? problem.error ?? t("api.status", { status: response.status, asked: `${method} ${path}` });
   throw new ApiError(message, response.status, problem.suggestions);
 }
 

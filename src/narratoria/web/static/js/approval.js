@@ -2,6 +2,7 @@
 import { api } from "./api.js";
 import { h, setText } from "./dom.js";
 import { icon } from "./icons.js";
+import { t } from "./words.js";
 
 /** Lines of an input that are shown without scrolling. */
 const MOST_LINES = 12;
@@ -12,7 +13,7 @@ export function approvalCard(game, item) {
   const input = JSON.stringify(item.input ?? {}, null, 2);
   const what = h("strong", { id, dir: "auto" });
   const lines = input.split("\n").length;
-  const shown = h("pre", { class: "approval-input", text: input, dir: "ltr", tabindex: "0", role: "group", "aria-label": "Input of the call" });
+  const shown = h("pre", { class: "approval-input", text: input, dir: "ltr", tabindex: "0", role: "group", "aria-label": t("approval.input") });
   const problem = h("p", { class: "approval-problem", role: "alert", hidden: true, dir: "auto" });
   const field = h("textarea", { id: `${id}-input`, rows: Math.min(lines, MOST_LINES), spellcheck: "false", dir: "ltr", class: "mono" });
   const reason = h("input", { id: `${id}-reason`, type: "text", autocomplete: "off", dir: "auto" });
@@ -21,7 +22,7 @@ export function approvalCard(game, item) {
   const refusing = h("form", { class: "approval-form", hidden: true });
   const outcome = h("span", { dir: "auto" });
   const because = h("p", { class: "quiet", dir: "auto", text: sentence(item.reason) });
-  const past = h("details", { hidden: true }, h("summary", { text: "What was asked" }));
+  const past = h("details", { hidden: true }, h("summary", { text: t("approval.asked") }));
   const node = h("section", { class: "notice approval", "aria-labelledby": id }, icon("warn"),
     h("div", {}, h("p", {}, what, outcome), because, shown, problem, main, editing, refusing, past));
 
@@ -50,19 +51,19 @@ export function approvalCard(game, item) {
       edited = JSON.parse(field.value);
     } catch (error) {
       problem.hidden = false;
-      setText(problem, `This is not JSON: ${error.message}`);
+      setText(problem, t("page.not_json", { reason: error.message }));
       field.focus();
       return;
     }
     send({ decision: "edit", input: edited });
   };
-  const editButton = button("Edit…", "text", () => { field.value ||= input; open(editing, field); });
-  const refuseButton = button("Refuse…", "text", () => open(refusing, reason));
-  main.append(button("Approve", "filled", () => send({ decision: "approve" })), editButton, refuseButton);
-  editing.append(h("label", { for: field.id, text: "Input, as JSON" }), field,
-    h("div", { class: "approval-actions" }, button("Run with this input", "filled", edit), button("Back", "text", () => open(main, editButton))));
-  refusing.append(h("label", { for: reason.id, text: "Why? The narrator reads it." }), reason,
-    h("div", { class: "approval-actions" }, h("button", { class: "button filled", type: "submit", text: "Refuse" }), button("Back", "text", () => open(main, refuseButton))));
+  const editButton = button(t("approval.edit"), "text", () => { field.value ||= input; open(editing, field); });
+  const refuseButton = button(t("approval.refuse_why"), "text", () => open(refusing, reason));
+  main.append(button(t("approval.approve"), "filled", () => send({ decision: "approve" })), editButton, refuseButton);
+  editing.append(h("label", { for: field.id, text: t("approval.as_json") }), field,
+    h("div", { class: "approval-actions" }, button(t("approval.run"), "filled", edit), button(t("approval.back"), "text", () => open(main, editButton))));
+  refusing.append(h("label", { for: reason.id, text: t("approval.why") }), reason,
+    h("div", { class: "approval-actions" }, h("button", { class: "button filled", type: "submit", text: t("approval.refuse") }), button(t("approval.back"), "text", () => open(main, refuseButton))));
   refusing.addEventListener("submit", (event) => { event.preventDefault(); send({ decision: "refuse", reason: reason.value }); });
   editing.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) edit(); });
   node.addEventListener("keydown", (event) => {
@@ -74,7 +75,7 @@ export function approvalCard(game, item) {
   const update = ({ answer }) => {
     const words = game.toolWords(item.tool);
     const name = words.title || item.title || words.sentence || item.tool;
-    setText(what, answer ? `${name}: ` : `May this be done? ${name}`);
+    setText(what, answer ? `${name}: ` : t("approval.may", { name }));
     if (!answer || !past.hidden) return;
     node.classList.add("answered");
     for (const one of [main, editing, refusing, problem]) one.hidden = true;
@@ -95,8 +96,8 @@ function sentence(text) {
 }
 
 function told({ decision, reason = "" }) {
-  if (decision === "approved") return "approved.";
-  if (decision === "edited") return "approved, with another input.";
-  if (decision === "refused") return reason ? `refused (${reason}).` : "refused.";
-  return "not answered before the turn ended.";
+  if (decision === "approved") return t("approval.approved");
+  if (decision === "edited") return t("approval.edited");
+  if (decision === "refused") return reason ? t("approval.refused_why", { reason }) : t("approval.refused");
+  return t("approval.unanswered");
 }

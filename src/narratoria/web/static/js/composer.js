@@ -7,33 +7,34 @@ import { activeTurns, endingOf, lastTurn, openQuestions } from "./world.js";
 import { icon } from "./icons.js";
 import { branch, redo, retry, undo } from "./moves.js";
 import { recall, remember } from "./tab.js";
+import { t } from "./words.js";
 
 /** The name of the field; where there is no room for its label, the placeholder shows it. */
-const QUESTION = "What do you do?";
+const QUESTION = t("composer.question");
 
 export class Composer {
   /** @param {import("./game.js").Game} game @param {HTMLElement} jump the way down to what is below the edge of the story */
   constructor(game, jump) {
     this.game = game;
     this.field = h("textarea", { id: "prompt", rows: 1, maxlength: LONGEST_PROMPT, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "prompt-hint", placeholder: QUESTION, dir: "auto" });
-    this.sendButton = h("button", { class: "button filled send", type: "submit" }, icon("send"), h("span", { text: "Send" }));
-    this.cancelButton = h("button", { class: "button tonal", type: "button", hidden: true, on: { click: () => game.cancel() } }, icon("stop"), h("span", { text: "Cancel" }));
-    this.undoButton = action("undo", "Undo", () => undo(game));
-    this.redoButton = action("redo", "Redo", () => redo(game));
-    this.retryButton = action("retry", "Retry", () => retry(game));
-    this.branchButton = action("branch", "Branch", () => branch(game));
+    this.sendButton = h("button", { class: "button filled send", type: "submit" }, icon("send"), h("span", { text: t("composer.send") }));
+    this.cancelButton = h("button", { class: "button tonal", type: "button", hidden: true, on: { click: () => game.cancel() } }, icon("stop"), h("span", { text: t("composer.cancel") }));
+    this.undoButton = action("undo", t("composer.undo"), () => undo(game));
+    this.redoButton = action("redo", t("composer.redo"), () => redo(game));
+    this.retryButton = action("retry", t("composer.retry"), () => retry(game));
+    this.branchButton = action("branch", t("composer.branch"), () => branch(game));
     this.status = h("p", { class: "status", role: "status" });
-    this.quiet = h("button", { class: "jump", type: "button", hidden: true, on: { click: stopReading } }, icon("stop"), h("span", { text: "Stop reading" }));
+    this.quiet = h("button", { class: "jump", type: "button", hidden: true, on: { click: stopReading } }, icon("stop"), h("span", { text: t("composer.stop_reading") }));
     addEventListener("reading", () => { this.quiet.hidden = !isReading(); });
     /** What was sent while a turn ran: it is sent when that has ended. */
     this.next = "";
     this.nextWords = h("span", { dir: "auto" });
-    this.nextButton = h("button", { class: "jump", type: "button", hidden: true, on: { click: () => this.#takeBack() } }, h("span", { class: "visually-hidden", text: "Change what is sent next: " }), this.nextWords, icon("close"));
-    this.node = h("form", { class: "composer", "aria-label": "Your turn" },
+    this.nextButton = h("button", { class: "jump", type: "button", hidden: true, on: { click: () => this.#takeBack() } }, h("span", { class: "visually-hidden", text: t("composer.change_next") }), this.nextWords, icon("close"));
+    this.node = h("form", { class: "composer", "aria-label": t("composer.your_turn") },
       h("div", { class: "composer-bar" }, this.status, jump, this.quiet, this.nextButton,
         h("div", { class: "composer-actions" }, this.undoButton, this.redoButton, this.retryButton, this.branchButton)),
       h("div", { class: "composer-field" }, h("label", { for: "prompt", text: QUESTION }), this.field, this.cancelButton, this.sendButton),
-      h("p", { id: "prompt-hint", class: "visually-hidden", text: "Enter sends, Shift and Enter begin a new line, arrow up brings back what you said before. While a turn runs, what you send waits for its end." }));
+      h("p", { id: "prompt-hint", class: "visually-hidden", text: t("composer.hint") }));
     this.back = 0;
     this.node.addEventListener("submit", (event) => { event.preventDefault(); this.#send(); });
     this.field.addEventListener("keydown", (event) => this.#key(event));
@@ -87,7 +88,7 @@ export class Composer {
 
   #setNext(text) {
     this.next = text;
-    setText(this.nextWords, `Next: ${text}`);
+    setText(this.nextWords, t("composer.next", { text }));
     this.nextButton.hidden = !text;
   }
 
@@ -158,18 +159,18 @@ function action(name, label, run) {
 
 function statusText(game, last) {
   const { world } = game;
-  if (game.connection === "offline") return "Offline";
-  if (game.connection === "refused") return "Not open";
-  if (game.moving && !game.busy) return "One moment…";
-  if (!game.busy) return last?.outcome === "cancelled" ? "Stopped" : !game.opened ? "Opening the story…" : endingOf(world) ? "The end" : "Your turn";
-  if (last && openQuestions(last).length) return "Waiting for your answer";
+  if (game.connection === "offline") return t("composer.offline");
+  if (game.connection === "refused") return t("composer.not_open");
+  if (game.moving && !game.busy) return t("composer.moment");
+  if (!game.busy) return last?.outcome === "cancelled" ? t("composer.stopped") : !game.opened ? t("composer.opening") : endingOf(world) ? t("story.the_end") : t("composer.your_turn");
+  if (last && openQuestions(last).length) return t("composer.answer");
   const running = last?.calls.map((id) => world.calls.get(id)).filter((call) => call && call.ended === null) ?? [];
   if (running.length) return [...new Set(running.map((call) => actionOf(game, call)))].slice(0, 2).join(" ");
-  return "The narrator is thinking…";
+  return t("composer.thinking");
 }
 
 function actionOf(game, { tool, status }) {
   const { title, sentence } = game.toolWords(tool);
-  const doing = title ? `${title} is at work` : sentence || "The story is at work";
-  return status === "retrying" ? `${doing}, once more…` : `${doing}…`;
+  const doing = title ? t("composer.at_work", { title }) : sentence || t("composer.story_at_work");
+  return status === "retrying" ? t("composer.once_more", { doing }) : `${doing}…`;
 }

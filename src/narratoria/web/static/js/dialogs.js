@@ -3,6 +3,7 @@ import { ApiError } from "./api.js";
 import { coded, h } from "./dom.js";
 import { settleFocus } from "./focus.js";
 import { icon } from "./icons.js";
+import { t } from "./words.js";
 
 /** Letters in what a player says, wherever it is typed. */
 export const LONGEST_PROMPT = 8000;
@@ -41,7 +42,7 @@ export async function askText(title, label, value, action, rows = 3) {
   });
   queueMicrotask(() => { field.focus(); field.select(); });
   const answer = await ask(title, [h("label", { for: "ask-field", text: label }), field], [
-    { label: "Close", value: "" },
+    { label: t("page.close"), value: "" },
     { label: action, value: "ok", kind: "filled" },
   ]);
   return answer === "ok" ? field.value.trim() : null;
@@ -49,7 +50,7 @@ export async function askText(title, label, value, action, rows = 3) {
 
 export async function confirm(title, text, action) {
   const answer = await ask(title, [h("p", { text })], [
-    { label: "Keep", value: "" },
+    { label: t("dialog.keep"), value: "" },
     { label: action, value: "ok", kind: "danger" },
   ]);
   return answer === "ok";
@@ -67,7 +68,7 @@ export function snackbar(text, action = null) {
   bar.replaceChildren(
     h("span", {}, ...coded(text.charAt(0).toUpperCase() + text.slice(1))),
     act ?? "",
-    h("button", { class: "icon-button inverse", "aria-label": "Close message", on: { click: clearSnackbar } }, icon("close")),
+    h("button", { class: "icon-button inverse", "aria-label": t("dialog.close_message"), on: { click: clearSnackbar } }, icon("close")),
   );
   bar.classList.add("open");
   clearTimeout(snackbarTimer);

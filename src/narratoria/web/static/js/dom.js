@@ -2,6 +2,7 @@
  * Building elements. Text from a story, a tool or a person only ever enters by `textContent` or an attribute:
  * nothing in this page parses markup, but for `prose.js`, which gets it sanitised.
  */
+import { language, number, t } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -104,27 +105,32 @@ export class Keyed {
 let clock;
 
 export function clockTime(epoch) {
-  clock ??= new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  clock ??= new Intl.DateTimeFormat(language(), { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
   return clock.format(epoch * 1000);
 }
 
 export function duration(seconds) {
-  if (!(seconds > 0)) return "0 ms";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${seconds.toFixed(1)} s`;
-  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  if (!(seconds > 0)) return t("unit.ms", { value: 0 });
+  if (seconds < 1) return t("unit.ms", { value: Math.round(seconds * 1000) });
+  if (seconds < 60) return t("unit.seconds", { value: number(seconds, 1) });
+  return t("unit.minutes", { minutes: Math.floor(seconds / 60), seconds: Math.round(seconds % 60) });
 }
 
 export function fileSize(bytes) {
-  if (bytes < 1000) return `${bytes} B`;
-  const [value, unit] = bytes < 1e6 ? [bytes / 1e3, "kB"] : [bytes / 1e6, "MB"];
-  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
+  if (bytes < 1000) return t("unit.bytes", { value: bytes });
+  const size = (value) => ({ value: value < 10 ? number(value, 1) : Math.round(value) });
+  return bytes < 1e6 ? t("unit.kilobytes", size(bytes / 1e3)) : t("unit.megabytes", size(bytes / 1e6));
+}
+
+/** Dollars. */
+export function money(value) {
+  return new Intl.NumberFormat(language(), { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", maximumFractionDigits: 20 }).format(value);
 }
 
 export function ago(epoch) {
   const seconds = Date.now() / 1000 - epoch;
-  const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-  if (seconds < 60) return "just now";
+  const words = new Intl.RelativeTimeFormat(language(), { numeric: "auto" });
+  if (seconds < 60) return t("unit.now");
   if (seconds < 3600) return words.format(-Math.round(seconds / 60), "minute");
   if (seconds < 86400) return words.format(-Math.round(seconds / 3600), "hour");
   return words.format(-Math.round(seconds / 86400), "day");

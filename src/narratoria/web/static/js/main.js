@@ -3,6 +3,7 @@ import { decodePart, h } from "./dom.js";
 import { Game } from "./game.js";
 import { icon } from "./icons.js";
 import { Shell } from "./shell.js";
+import { t } from "./words.js";
 
 const root = document.getElementById("app");
 const session = /^\/play\/([^/]+)\/?$/.exec(location.pathname)?.[1];
@@ -17,7 +18,7 @@ if (session) {
 async function openLibrary() {
   const { LibraryView, openSettings, registerWorker } = await import("./later.js");
   const library = new LibraryView();
-  const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => openSettings(null) } }, icon("sliders"));
+  const settings = h("button", { class: "icon-button", "aria-label": t("settings.title"), on: { click: () => openSettings(null) } }, icon("sliders"));
   root.classList.add("no-rail");
   root.replaceChildren(h("div", { class: "stage" }, h("header", { class: "bar" }, h("span", { class: "bar-title" }), settings), h("main", { id: "main" }, library.node)));
   library.load();

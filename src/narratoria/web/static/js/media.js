@@ -3,6 +3,7 @@ import { api } from "./api.js";
 import { clockTime, fileSize, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { makePlayer } from "./player.js";
+import { t } from "./words.js";
 
 /** What a browser shows in <img> without running anything; SVG is inert there. */
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|svg\+xml|bmp)$/;
@@ -34,7 +35,7 @@ export function media(asset, open) {
     case "image": return image(asset, url, title, open);
     case "audio": return player("audio", asset, url, title);
     case "video": return player("video", asset, url, title);
-    default: return placeholder(asset, url, title, "This page cannot show this kind of file; it can be saved.");
+    default: return placeholder(asset, url, title, t("media.unknown"));
   }
 }
 
@@ -45,7 +46,7 @@ function image(asset, url, title, open) {
   picture.addEventListener("load", () => picture.classList.toggle("small", picture.naturalWidth < SMALL));
   picture.addEventListener("error", () => broken(picture, asset, url, title));
   if (!open) return fit(picture, picture, asset);
-  const button = h("button", { class: "picture", "aria-label": `Enlarge: ${title}`, on: { click: () => open(asset) } }, picture);
+  const button = h("button", { class: "picture", "aria-label": t("media.enlarge", { title }), on: { click: () => open(asset) } }, picture);
   fit(button, picture, asset);
   button.asset = asset;
   return button;
@@ -70,7 +71,7 @@ function player(tag, asset, url, title) {
 
 function broken(element, asset, url, title) {
   const place = element.closest(".picture") ?? element;
-  place.replaceWith(placeholder(asset, url, title, "This file could not be shown; it may be damaged."));
+  place.replaceWith(placeholder(asset, url, title, t("media.broken")));
 }
 
 function placeholder(asset, url, title, reason) {
@@ -80,7 +81,7 @@ function placeholder(asset, url, title, reason) {
       h("strong", { text: title, dir: "auto" }),
       h("p", { text: `${asset.mediaType} · ${fileSize(asset.size)}` }),
       h("p", { class: "quiet", text: reason }),
-      h("a", { class: "button text", href: url, download: asset.name || asset.assetId }, icon("download"), "Save file")));
+      h("a", { class: "button text", href: url, download: asset.name || asset.assetId }, icon("download"), t("media.save_file"))));
 }
 
 /** The lightbox: a picture as large as the window, with what is known about it; arrows go on to its neighbours. */
@@ -93,8 +94,8 @@ export function openLightbox(asset) {
     if (at >= 0 && pictures.length > 1) show(pictures[(at + by + pictures.length) % pictures.length].asset);
   };
   const button = (label, symbol, run, extra = "") => h("button", { class: `icon-button ${extra}`, "aria-label": label, on: { click: run } }, icon(symbol));
-  const dialog = h("dialog", { class: "lightbox" }, stage, about, button("Close picture", "close", () => dialog.close(), "close"),
-    ...(pictures.length > 1 ? [button("Previous picture", "chevron", () => step(-1), "previous"), button("Next picture", "chevron", () => step(1), "next")] : []));
+  const dialog = h("dialog", { class: "lightbox" }, stage, about, button(t("media.close"), "close", () => dialog.close(), "close"),
+    ...(pictures.length > 1 ? [button(t("media.previous"), "chevron", () => step(-1), "previous"), button(t("media.next"), "chevron", () => step(1), "next")] : []));
   let shown = asset;
   const show = (one) => {
     shown = one;
@@ -103,8 +104,8 @@ export function openLightbox(asset) {
     stage.replaceChildren(media(one));
     const place = pictures.findIndex((other) => other.asset === one) + 1;
     about.replaceChildren(h("h2", { text: title, dir: "auto" }),
-      h("div", { class: "lightbox-actions" }, h("a", { class: "button tonal", href: api.assetUrl(one.hash), download: one.name || one.assetId }, icon("download"), h("span", { text: "Save" })),
-        place && pictures.length > 1 ? h("span", { role: "status", text: `${place} of ${pictures.length}` }) : ""),
+      h("div", { class: "lightbox-actions" }, h("a", { class: "button tonal", href: api.assetUrl(one.hash), download: one.name || one.assetId }, icon("download"), h("span", { text: t("media.save") })),
+        place && pictures.length > 1 ? h("span", { role: "status", text: t("media.place", { place, total: pictures.length }) }) : ""),
       h("dl", { class: "facts" }, ...facts(one).map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: value, dir: "auto" })))));
   };
   show(asset);
@@ -125,10 +126,10 @@ export function openLightbox(asset) {
 /** What is known of an asset, in words; what is its title already is not said twice. */
 export function facts(asset) {
   const { width, height, title, caption, alt, ...rest } = asset.metadata ?? {};
-  const known = { File: asset.name || asset.assetId, Kind: asset.kind, Type: asset.mediaType, Size: asset.size === undefined ? "" : fileSize(asset.size) };
-  if (width > 0 && height > 0) known.Dimensions = `${width} × ${height}`;
-  if (asset.turn !== undefined) Object.assign(known, { Turn: asset.turn || "before the first", Made: asset.ts ? clockTime(asset.ts) : "" });
-  for (const [name, text] of Object.entries({ caption, description: alt })) if (text !== titleOf(asset)) known[name] = text;
-  return Object.entries({ ...known, ...rest }).filter(([, value]) => value !== undefined && value !== "")
+  const known = [[t("media.file"), asset.name || asset.assetId], [t("media.kind"), asset.kind], [t("media.type"), asset.mediaType], [t("media.size"), asset.size === undefined ? "" : fileSize(asset.size)]];
+  if (width > 0 && height > 0) known.push([t("media.dimensions"), `${width} × ${height}`]);
+  if (asset.turn !== undefined) known.push([t("media.turn"), asset.turn || t("media.before_first")], [t("media.made"), asset.ts ? clockTime(asset.ts) : ""]);
+  for (const [name, text] of [[t("media.caption"), caption], [t("media.description"), alt]]) if (text !== titleOf(asset)) known.push([name, text]);
+  return [...known, ...Object.entries(rest)].filter(([, value]) => value !== undefined && value !== "")
     .map(([name, value]) => [name[0].toUpperCase() + name.slice(1), typeof value === "object" ? JSON.stringify(value) : String(value)]);
 }

@@ -6,9 +6,7 @@ import { api } from "./api.js";
 import { ask, askText, attempt, clearSnackbar, snackbar } from "./dialogs.js";
 import { h } from "./dom.js";
 import { activeTurns, lastTurn } from "./world.js";
-
-const turnsOf = (count) => (count === 1 ? "the turn" : `${count} turns`);
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
+import { t } from "./words.js";
 
 /** @typedef {import("./game.js").Game} Game @typedef {import("./world.js").Turn} Turn */
 
@@ -16,20 +14,20 @@ const capital = (text) => text[0].toUpperCase() + text.slice(1);
 export function undo(game, turn) {
   return game.move(async () => {
     const preview = await attempt(() => api.previewUndo(game.id, turn?.turn));
-    if (!preview || !(await agreed(preview, "Undo"))) return;
+    if (!preview || !(await agreed(preview, t("moves.undo_anyway")))) return;
     const undone = await attempt(() => api.undo(game.id, turn?.turn));
     if (undone) tellUndone(game, undone, preview);
   });
 }
 
 function tellUndone(game, { turns, irreversible, compensated }, preview) {
-  const many = turns.length > 1;
+  const count = turns.length;
   const failed = irreversible.filter((line) => !preview.irreversible.includes(line));
-  const said = [`${capital(turnsOf(turns.length))} ${many ? "are" : "is"} undone.`];
-  if (failed.length) said.push(`Not taken back: ${failed.join("; ")}.`);
-  if (compensated.length) said.push(`So is what ${many ? "they" : "it"} did outside, which Redo cannot do again.`);
-  else if (many) said.push("Redo brings them back one by one.");
-  snackbar(said.join(" "), compensated.length ? null : { label: many ? "Bring all back" : "Bring it back", run: () => redo(game, turns[0]) });
+  const said = [t("moves.undone", { count })];
+  if (failed.length) said.push(t("moves.not_undone", { what: failed.join("; ") }));
+  if (compensated.length) said.push(t("moves.outside_undone", { count }));
+  else if (count > 1) said.push(t("moves.one_by_one"));
+  snackbar(said.join(" "), compensated.length ? null : { label: t("moves.bring_back", { count }), run: () => redo(game, turns[0]) });
 }
 
 /** Bring back the turn undone last, or all of them up to the turn `to`. @param {Game} game @param {number} [to] */
@@ -38,18 +36,18 @@ export function redo(game, to) {
     const redone = await attempt(() => api.redo(game.id, to));
     if (!redone) return;
     const { turns } = redone;
-    const many = turns.length > 1;
+    const count = turns.length;
     // not "Undo": a name belongs to one button
-    snackbar(`${capital(turnsOf(turns.length))} ${many ? "are" : "is"} back.`, { label: many ? "Take back again" : "Take it back", run: () => undo(game, { turn: turns[0] }) });
+    snackbar(t("moves.back", { count }), { label: t("moves.take_back", { count }), run: () => undo(game, { turn: turns[0] }) });
   });
 }
 
 /** Give the newest turn a name to come back to. @param {Game} game */
 export function nameMoment(game) {
   return game.move(async () => {
-    const name = await askText("Name this moment", "A name to come back to", "", "Keep it", 1);
+    const name = await askText(t("moves.name_moment"), t("moves.moment_label"), "", t("moves.keep_moment"), 1);
     const kept = name && (await attempt(() => api.checkpoint(game.id, name)));
-    if (kept) snackbar(`This moment is kept as “${kept.name}”.`);
+    if (kept) snackbar(t("moves.moment_kept", { name: kept.name }));
   });
 }
 
@@ -57,7 +55,7 @@ export function nameMoment(game) {
 export function returnTo(game, name) {
   return game.move(async () => {
     const preview = await attempt(() => api.previewRestore(game.id, name));
-    if (!preview || !(await agreed(preview, "Return"))) return;
+    if (!preview || !(await agreed(preview, t("moves.return_anyway")))) return;
     const restored = await attempt(() => api.restore(game.id, name));
     if (restored?.turns.length) tellUndone(game, restored, preview);
   });
@@ -70,7 +68,7 @@ export function retry(game, turn = lastTurn(game.world), prompt = undefined) {
     const later = activeTurns(game.world).filter((one) => one.turn > turn.turn).length;
     const preview = await attempt(() => api.previewUndo(game.id, turn.turn));
     if (!preview) return;
-    const how = later ? await askWhere(later, preview) : (await agreed(preview, "Retry")) && "here";
+    const how = later ? await askWhere(later, preview) : (await agreed(preview, t("moves.retry_anyway"))) && "here";
     if (how === "here" && (await game.begin(() => api.retry(game.id, turn.turn, prompt)))) tellIfSame(game, turn);
     else if (how === "branch") await branchAndRetry(game, turn, prompt ?? turn.prompt);
   });
@@ -86,14 +84,14 @@ function tellIfSame(game, before) {
     game.views = game.views.filter((view) => view !== look);
     const now = lastTurn(game.world);
     if (!now || now.outcome === "cancelled" || !told || proseOf(now) !== told) return;
-    snackbar("The story tells this in the same words each time.", { label: "Say it differently", run: () => editAndRetry(game, now) });
+    snackbar(t("moves.same_words"), { label: t("moves.say_differently"), run: () => editAndRetry(game, now) });
   };
   game.views.push(look);
 }
 
 /** @param {Game} game @param {Turn} turn */
 export async function editAndRetry(game, turn) {
-  const prompt = await askText("Say it differently", "Your words", turn.prompt, "Retry with this");
+  const prompt = await askText(t("moves.say_differently"), t("moves.your_words"), turn.prompt, t("moves.retry_with"));
   if (prompt) await retry(game, turn, prompt);
 }
 
@@ -135,20 +133,19 @@ function staying({ irreversible }) {
 /** Whether to go on although something stays; asked only where something does. */
 async function agreed(preview, action) {
   if (!preview.irreversible.length) return true;
-  const turns = preview.turns.length > 1 ? `these ${preview.turns.length} turns` : "this turn";
-  const answer = await ask(`Not all of ${turns} can be taken back`,
-    [h("p", { text: "The story goes back, but what was done outside it stays as it is:" }), staying(preview)],
-    [{ label: "Leave it", value: "", focus: true }, { label: `${action} all the same`, value: "ok", kind: "filled" }]);
+  const answer = await ask(t("moves.not_all", { count: preview.turns.length }),
+    [h("p", { text: t("moves.stays") }), staying(preview)],
+    [{ label: t("moves.leave"), value: "", focus: true }, { label: action, value: "ok", kind: "filled" }]);
   return answer === "ok";
 }
 
 /** Where to try an older turn again. @returns {Promise<"here"|"branch"|"">} */
 function askWhere(later, preview) {
-  const content = [h("p", { text: "A branch begins just before this turn and keeps everything: this story stays as it is, in the library. To retry here means to give up what came after." })];
-  if (preview.irreversible.length) content.push(h("p", { text: "What was done outside the story stays as it is either way:" }), staying(preview));
-  return ask(`This takes back ${later === 1 ? "1 later turn" : `${later} later turns`}`, content, [
-    { label: "Close", value: "" },
-    { label: "Retry here", value: "here", kind: "tonal" },
-    { label: "Branch and retry", value: "branch", kind: "filled", focus: true },
+  const content = [h("p", { text: t("moves.where") })];
+  if (preview.irreversible.length) content.push(h("p", { text: t("moves.stays_anyway") }), staying(preview));
+  return ask(t("moves.takes_back", { count: later }), content, [
+    { label: t("page.close"), value: "" },
+    { label: t("moves.retry_here"), value: "here", kind: "tonal" },
+    { label: t("moves.branch_retry"), value: "branch", kind: "filled", focus: true },
   ]);
 }

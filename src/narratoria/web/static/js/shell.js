@@ -6,15 +6,16 @@ import { coded, decodePart, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { listenForShortcuts } from "./shortcuts.js";
 import { StoryView } from "./story.js";
+import { t } from "./words.js";
 
-const VIEWS = [["narrative", "Narrative", "book"], ["tools", "Tools", "wrench"], ["assets", "Assets", "image"], ["state", "State", "tree"]];
+const VIEWS = [["narrative", t("shell.narrative"), "book"], ["tools", t("shell.tools"), "wrench"], ["assets", t("shell.assets"), "image"], ["state", t("shell.state"), "tree"]];
 const BANNERS = {
-  offline: "The server does not answer. Your story is safe; this page goes on by itself as soon as the server is back.",
-  expired: "This page is no longer signed in. Open the address that `narratoria play` printed when it started.",
+  offline: t("shell.offline"),
+  expired: t("shell.expired"),
 };
 
 /** A story with a mistake in it, say, which its author is about to mend. */
-const refusal = (reason) => `This story cannot be opened just now: ${reason} — This page goes on by itself as soon as that is mended.`;
+const refusal = (reason) => t("shell.refused", { reason });
 
 /** Milliseconds. Then what a story can begin without is fetched. */
 const SOON = 1500;
@@ -26,7 +27,7 @@ let laterParts = null;
 function later() {
   laterParts ??= import("./later.js").catch(() => {
     laterParts = null;
-    throw new ApiError("This part of the page has not come: the server does not answer. Is `narratoria play` still running?", 0);
+    throw new ApiError(t("shell.no_part"), 0);
   });
   return laterParts;
 }
@@ -52,10 +53,10 @@ export class Shell {
 
   /** @param {HTMLElement} root @param {{title: string, language: string}|null} first what the page came with */
   mount(root, first) {
-    const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => this.#openSettings() } }, icon("sliders"));
-    this.search = h("button", { class: "icon-button search-button", "aria-label": "Search the story", title: "Search the story", on: { click: () => this.#openSearch() } }, icon("search"));
-    const home = h("a", { class: "icon-button home", href: "/", "aria-label": "Library" }, icon("home"));
-    this.rail = h("nav", { class: "rail", "aria-label": "Views" }, ...this.links);
+    const settings = h("button", { class: "icon-button", "aria-label": t("settings.title"), on: { click: () => this.#openSettings() } }, icon("sliders"));
+    this.search = h("button", { class: "icon-button search-button", "aria-label": t("shell.search"), title: t("shell.search"), on: { click: () => this.#openSearch() } }, icon("search"));
+    const home = h("a", { class: "icon-button home", href: "/", "aria-label": t("shell.library") }, icon("home"));
+    this.rail = h("nav", { class: "rail", "aria-label": t("shell.views") }, ...this.links);
     root.replaceChildren(
       this.rail,
       h("div", { class: "stage" }, h("header", { class: "bar" }, home, this.title, this.search, settings), this.banner, this.main));
@@ -164,14 +165,14 @@ export class Shell {
   /** A page of its own: nothing of a story that is not there can be read, played or lost. */
   #showGone() {
     if (this.gone) return;
-    this.gone = h("div", { class: "empty gone", role: "alert" }, icon("book"), h("h1", { text: "This story is not here" }),
-      h("p", { text: "It is not on the server any more, or never was: it may have been deleted, or be kept in another folder or on another computer." }),
+    this.gone = h("div", { class: "empty gone", role: "alert" }, icon("book"), h("h1", { text: t("shell.gone") }),
+      h("p", { text: t("shell.gone_note") }),
       this.game.stream?.reason ? h("p", { class: "quiet", dir: "auto", text: this.game.stream.reason }) : "",
-      h("a", { class: "button filled", href: "/" }, icon("home"), h("span", { text: "To the library" })));
+      h("a", { class: "button filled", href: "/" }, icon("home"), h("span", { text: t("page.to_library") })));
     this.main.replaceChildren(this.gone);
     this.title.hidden = this.banner.hidden = this.rail.hidden = this.search.hidden = true;
     this.rail.parentElement.classList.add("no-rail");
-    document.title = "Not here · Narratoria";
+    document.title = `${t("shell.not_here")} · Narratoria`;
     this.gone.querySelector("a").focus();
   }
 

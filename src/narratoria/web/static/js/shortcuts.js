@@ -2,17 +2,18 @@
 import { ask } from "./dialogs.js";
 import { h } from "./dom.js";
 import { redo, undo } from "./moves.js";
+import { t } from "./words.js";
 
 const KEYS = [
-  ["Enter", "Send what you wrote. While a turn runs it waits, and is sent when that has ended."],
-  ["Shift + Enter", "Begin a new line."],
-  ["Arrow up", "Bring back what you said before."],
-  ["1 – 9", "Take a choice by its number."],
-  ["Escape", "Stop a turn that runs."],
-  ["Ctrl + Z", "Take the newest turn back."],
-  ["Ctrl + Shift + Z", "Bring it back again."],
-  ["/", "Search the story; Ctrl + Shift + F while you write."],
-  ["?", "Show this list."],
+  [t("shortcuts.key_enter"), t("shortcuts.does_enter")],
+  [t("shortcuts.key_shift_enter"), t("shortcuts.does_shift_enter")],
+  [t("shortcuts.key_up"), t("shortcuts.does_up")],
+  ["1 – 9", t("shortcuts.does_choose")],
+  [t("shortcuts.key_escape"), t("shortcuts.does_escape")],
+  [t("shortcuts.key_undo"), t("shortcuts.does_undo")],
+  [t("shortcuts.key_redo"), t("shortcuts.does_redo")],
+  ["/", t("shortcuts.does_search")],
+  ["?", t("shortcuts.does_list")],
 ];
 const FIELDS = "textarea, input, select, [contenteditable]";
 
@@ -36,5 +37,5 @@ export function listenForShortcuts(game, field, search) {
 
 function showShortcuts() {
   const rows = KEYS.map(([key, text]) => h("div", {}, h("dt", {}, h("kbd", { text: key })), h("dd", { text })));
-  ask("Keyboard shortcuts", [h("dl", { class: "shortcuts" }, ...rows)], [{ label: "Close", value: "", focus: true }]);
+  ask(t("shortcuts.title"), [h("dl", { class: "shortcuts" }, ...rows)], [{ label: t("page.close"), value: "", focus: true }]);
 }

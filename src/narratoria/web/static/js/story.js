@@ -9,6 +9,7 @@ import { branchBefore } from "./moves.js";
 import { calm, prefs } from "./prefs.js";
 import { recall, remember } from "./tab.js";
 import { TurnPart } from "./turn.js";
+import { t } from "./words.js";
 
 const NEAR = 56;
 const MARGIN_ABOVE_TURN = 24;
@@ -23,16 +24,16 @@ export class StoryView {
   constructor(game) {
     this.game = game;
     this.page = h("div", { class: "page" });
-    this.otherWay = h("button", { class: "button tonal", text: "Try another way", on: { click: () => branchBefore(game, endingTurn(game.world)) } });
-    this.ending = h("section", { class: "ending", "aria-label": "Ending", hidden: true }, icon("spark"), h("p", { class: "ending-title", dir: "auto" }),
-      h("p", { class: "quiet", text: "This is an ending. You can go on from it, or keep it and try another way from before it." }),
-      h("div", { class: "ending-actions" }, this.otherWay, h("button", { class: "button text", text: "Begin again", on: { click: () => this.#beginAgain() } }),
-        h("a", { class: "button text", href: "/", text: "To the library" })));
+    this.otherWay = h("button", { class: "button tonal", text: t("story.another_way"), on: { click: () => branchBefore(game, endingTurn(game.world)) } });
+    this.ending = h("section", { class: "ending", "aria-label": t("story.ending"), hidden: true }, icon("spark"), h("p", { class: "ending-title", dir: "auto" }),
+      h("p", { class: "quiet", text: t("story.ending_note") }),
+      h("div", { class: "ending-actions" }, this.otherWay, h("button", { class: "button text", text: t("story.begin_again"), on: { click: () => this.#beginAgain() } }),
+        h("a", { class: "button text", href: "/", text: t("page.to_library") })));
     this.earlier = h("button", { class: "button text earlier", hidden: true, on: { click: () => this.#showEarlier() } });
-    this.scroller = h("div", { class: "story", role: "log", "aria-label": "Story", tabindex: "0" }, this.earlier, this.page, this.ending);
+    this.scroller = h("div", { class: "story", role: "log", "aria-label": t("story.story"), tabindex: "0" }, this.earlier, this.page, this.ending);
     this.below = h("span");
     /** It stands in the composer, where it covers nothing. */
-    this.jump = h("button", { class: "jump", type: "button", hidden: true, on: { click: () => this.#goDown() } }, h("span", { class: "visually-hidden", text: "Go down to: " }), this.below, icon("down"));
+    this.jump = h("button", { class: "jump", type: "button", hidden: true, on: { click: () => this.#goDown() } }, h("span", { class: "visually-hidden", text: t("story.go_down") }), this.below, icon("down"));
     this.node = h("div", { class: "story-frame" }, this.scroller);
     this.turns = new Keyed(this.page);
     this.following = true;
@@ -135,7 +136,7 @@ export class StoryView {
   #offerEarlier() {
     const { earlier } = this.game;
     this.earlier.hidden = !earlier;
-    if (earlier) setText(this.earlier, earlier === 1 ? "Show 1 earlier turn" : `Show earlier turns (${earlier.toLocaleString("en")})`);
+    if (earlier) setText(this.earlier, t("story.earlier", { count: earlier }));
     if (this.heightBefore && earlier !== this.earlierBefore) {
       this.scroller.scrollTop += this.scroller.scrollHeight - this.heightBefore; // what is being read stays where it is
       this.heightBefore = 0;
@@ -197,8 +198,8 @@ export class StoryView {
     this.turns.show([], (turn) => turn, () => null);
     if (!this.game.opened) return;
     this.empty = h("div", { class: "empty" }, icon("book"),
-      h("h2", { text: "An unwritten page" }),
-      h("p", { text: "Say what you do, in your own words, and the story answers. Nothing here can be lost: every turn can be undone." }));
+      h("h2", { text: t("story.blank") }),
+      h("p", { text: t("story.blank_note") }));
     this.page.append(this.empty);
   }
 
@@ -273,15 +274,15 @@ export class StoryView {
       const { top, height } = node.getBoundingClientRect();
       return node.checkVisibility() && top + part * height > edge;
     };
-    if (newest && newest.node.getBoundingClientRect().top > edge) return [{ name: "The newest turn", node: newest.node }];
+    if (newest && newest.node.getBoundingClientRect().top > edge) return [{ name: t("story.newest"), node: newest.node }];
     const things = newest?.thingsToFind().filter(({ node }) => under(node, HALF)) ?? [];
-    if (under(this.ending)) things.push({ name: "The end", node: this.ending });
+    if (under(this.ending)) things.push({ name: t("story.the_end"), node: this.ending });
     const first = newest?.choices.firstElementChild;
     if (first && newest.choices.checkVisibility()) {
-      if (under(first)) things.push({ name: newest.choices.childElementCount === 1 ? "1 choice" : `${newest.choices.childElementCount} choices`, node: first });
+      if (under(first)) things.push({ name: t("story.choices", { count: newest.choices.childElementCount }), node: first });
       else if (!things.length) return [];
     }
-    return things.length ? things : [{ name: "More", node: null }];
+    return things.length ? things : [{ name: t("story.more"), node: null }];
   }
 
   #numberKey(event) {

@@ -2,12 +2,13 @@
 import { approvalCard } from "./approval.js";
 import { canRead, isReading, readAloud, stopReading } from "./aloud.js";
 import { openMenu } from "./dialogs.js";
-import { duration, h, Keyed, setAttribute, setText } from "./dom.js";
+import { duration, h, Keyed, money, setAttribute, setText } from "./dom.js";
 import { namesOf, openQuestions } from "./world.js";
 import { icon } from "./icons.js";
 import { facts, kindOf, media, openLightbox, titleOf } from "./media.js";
 import { branch, editAndRetry, nameMoment, redo, retry, returnTo, undo } from "./moves.js";
 import { showProse } from "./prose.js";
+import { parts, t } from "./words.js";
 
 /** Characters from which a text can carry an initial over two lines. */
 const LONG = 160;
@@ -15,15 +16,15 @@ const LONG = 160;
 const LONG_PROMPT = 300;
 const MURMUR = 70;
 const SYMBOLS = { image: "image", audio: "sound", video: "film", other: "file" };
-const KINDS = { image: "picture", audio: "sound", video: "film", other: "file" };
+const MISSING = { image: t("turn.no_picture"), audio: t("turn.no_sound"), video: t("turn.no_film"), other: t("turn.no_file") };
 /** Characters of a reason in the menu. */
 const REASON = 240;
 /** How a narrator tells, in the words the settings have for it. */
-const TELLERS = { rules: "by the story’s rules", paraphrase: "by the story’s closest rule", local: "by this computer", llm: "by a language model", template: "plainly" };
-export const manner = (narrator) => TELLERS[narrator] ?? `by ${narrator}`;
+const TELLERS = { rules: t("teller.rules"), paraphrase: t("teller.paraphrase"), local: t("teller.local"), llm: t("teller.llm"), template: t("teller.template") };
+export const manner = (narrator) => TELLERS[narrator] ?? t("teller.other", { narrator });
 const OUTCOMES = {
-  cancelled: "You stopped this turn. What had not finished was taken back.",
-  fallback: "The narrator found no plan that worked; this is the plain telling.",
+  cancelled: t("turn.cancelled"),
+  fallback: t("turn.fallback"),
 };
 
 /** Its parts are made once and only changed. */
@@ -37,9 +38,9 @@ export class TurnPart {
     this.items = new Keyed(this.body);
     this.pulse = h("div", { class: "pulse", "aria-hidden": "true" }, h("i"), h("i"), h("i"), h("span"));
     this.ending = h("p", { class: "turn-ending quiet", hidden: true });
-    this.choices = h("div", { class: "choices", role: "group", "aria-label": "Choices", hidden: true });
+    this.choices = h("div", { class: "choices", role: "group", "aria-label": t("turn.choices"), hidden: true });
     this.moments = h("div", { class: "moments", hidden: true });
-    this.node = h("article", { class: "turn", tabindex: "-1", "aria-label": turn.turn ? `Turn ${turn.turn}` : "Prologue" },
+    this.node = h("article", { class: "turn", tabindex: "-1", "aria-label": turn.turn ? t("turn.number", { turn: turn.turn }) : t("turn.prologue") },
       this.#head(), this.body, this.pulse, this.ending, this.moments, this.choices);
   }
 
@@ -49,7 +50,7 @@ export class TurnPart {
 
   #head() {
     const { turn } = this;
-    const name = turn.turn ? `Actions for turn ${turn.turn}` : "Actions for the prologue";
+    const name = turn.turn ? t("turn.actions", { turn: turn.turn }) : t("turn.prologue_actions");
     const more = h("button", { class: "icon-button more", "aria-label": name, "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
     more.addEventListener("click", () => openMenu(more, this.#actions()));
     const said = turn.prompt && turn.origin !== "opening";
@@ -66,16 +67,16 @@ export class TurnPart {
     const { turn, view: { game } } = this;
     const disabled = game.busy || game.moving;
     const actions = [
-      { label: "Edit and retry…", icon: "edit", disabled, run: () => editAndRetry(game, this.turn) },
-      { label: "Retry from here", icon: "retry", disabled, run: () => retry(game, this.turn) },
-      { label: "Undo to before this", icon: "undo", disabled, run: () => undo(game, this.turn) },
+      { label: t("turn.edit_retry"), icon: "edit", disabled, run: () => editAndRetry(game, this.turn) },
+      { label: t("turn.retry_here"), icon: "retry", disabled, run: () => retry(game, this.turn) },
+      { label: t("turn.undo_to"), icon: "undo", disabled, run: () => undo(game, this.turn) },
     ];
-    const fork = { label: "Branch from here", icon: "branch", disabled: turn.outcome === null && game.busy, run: () => branch(game, this.turn) };
+    const fork = { label: t("turn.branch_here"), icon: "branch", disabled: turn.outcome === null && game.busy, run: () => branch(game, this.turn) };
     const last = this.node.classList.contains("last");
     // where height is scarce the composer has no room for it
-    const again = last && game.world.redo.length ? [{ label: "Redo", icon: "redo", disabled, run: () => redo(game) }] : [];
-    const name = last ? [{ label: "Name this moment…", icon: "flag", disabled, run: () => nameMoment(game) }] : [];
-    const reading = isReading() ? { label: "Stop reading aloud", icon: "stop", run: stopReading } : { label: "Read aloud", icon: "speak", run: () => this.read() };
+    const again = last && game.world.redo.length ? [{ label: t("composer.redo"), icon: "redo", disabled, run: () => redo(game) }] : [];
+    const name = last ? [{ label: t("turn.name_moment"), icon: "flag", disabled, run: () => nameMoment(game) }] : [];
+    const reading = isReading() ? { label: t("turn.stop_aloud"), icon: "stop", run: stopReading } : { label: t("turn.aloud"), icon: "speak", run: () => this.read() };
     return [...(turn.turn ? actions : []), ...again, fork, ...name, ...(canRead() ? [reading] : []), ...this.#tellers()];
   }
 
@@ -84,8 +85,8 @@ export class TurnPart {
     const { narrator, passedOver, turn, asked } = this.turn;
     if (!narrator || !turn) return [];
     const others = Object.entries(passedOver).filter(([name]) => name !== narrator);
-    return [{ label: `Told ${manner(narrator)}`, icon: "info" }, ...spent(asked).map((label) => ({ label, icon: "info" })),
-      ...others.map(([name, reason]) => ({ label: `Not ${manner(name)}: ${short(reason)}`, icon: "info" }))];
+    return [{ label: t("turn.told", { manner: manner(narrator) }), icon: "info" }, ...spent(asked).map((label) => ({ label, icon: "info" })),
+      ...others.map(([name, reason]) => ({ label: t("turn.not_told", { manner: manner(name), reason: short(reason) }), icon: "info" }))];
   }
 
   update(turn) {
@@ -143,7 +144,7 @@ export class TurnPart {
     this.moments.replaceChildren(...names.map((name) => {
       const label = [icon("flag"), h("span", { dir: "auto", text: name })];
       return last ? h("span", { class: "moment" }, ...label)
-        : h("button", { class: "moment", "aria-label": `Return to “${name}”`, title: "Return to this moment", on: { click: () => returnTo(game, name) } }, ...label);
+        : h("button", { class: "moment", "aria-label": t("turn.return_to", { name }), title: t("turn.return"), on: { click: () => returnTo(game, name) } }, ...label);
     }));
   }
 
@@ -155,7 +156,7 @@ export class TurnPart {
 
   /** What one would not want to miss below the edge of the window. @returns {{name: string, node: Element}[]} */
   thingsToFind() {
-    const found = [["Picture", ".picture"], ["Sound", "audio"], ["Film", "video"]];
+    const found = [[t("turn.picture"), ".picture"], [t("turn.sound"), "audio"], [t("turn.film"), "video"]];
     return [...this.body.querySelectorAll(".story-asset")].flatMap((node) =>
       found.filter(([, selector]) => node.querySelector(selector)).map(([name]) => ({ name, node })));
   }
@@ -181,7 +182,7 @@ export class TurnPart {
       this.update(this.turn);
       this.focus();
     };
-    return h("button", { class: "button text", text: "Dismiss", on: { click: dismiss } });
+    return h("button", { class: "button text", text: t("turn.dismiss"), on: { click: dismiss } });
   }
 
   #notice(item) {
@@ -196,14 +197,14 @@ export class TurnPart {
     const { game } = this.view;
     const { finished, tool } = game.world.calls.get(item.call);
     const suggestions = finished.suggestions ?? [];
-    const details = h("details", {}, h("summary", { text: "Details" }),
+    const details = h("details", {}, h("summary", { text: t("turn.details") }),
       h("p", { class: "mono", text: `${finished.errorCode ?? finished.state}: ${finished.error ?? finished.message}`, dir: "auto" }),
       ...suggestions.map((text) => h("p", { text, dir: "auto" })),
       stepByStep(item));
-    const again = h("button", { class: "button text again", text: "Try the turn again", on: { click: () => retry(game, this.turn) } });
+    const again = h("button", { class: "button text again", text: t("turn.try_again"), on: { click: () => retry(game, this.turn) } });
     const what = h("strong", { dir: "auto" });
     const node = h("div", { class: "notice error" }, icon("error"),
-      h("div", {}, levelWord("error"), h("p", {}, what, finished.state === "timeout" ? " took too long and was stopped." : " did not succeed. The story goes on without it."),
+      h("div", {}, levelWord("error"), h("p", {}, ...(finished.state === "timeout" ? parts("turn.too_long", { what }) : parts("turn.failed", { what }))),
         details, h("div", { class: "notice-actions" }, again, this.#dismissButton(item))));
     const update = () => {
       const { title, sentence } = game.toolWords(tool);
@@ -214,18 +215,16 @@ export class TurnPart {
 }
 
 /** What a notice is, told by a sign, and by a word to who cannot see it: colours are not for everybody. */
-const NOTICES = { warn: { symbol: "warn", word: "Warning" }, error: { symbol: "error", word: "Error" } };
+const NOTICES = { warn: { symbol: "warn", word: t("turn.warning") }, error: { symbol: "error", word: t("turn.error") } };
 
 function levelWord(level) {
   const word = NOTICES[level]?.word;
-  return word ? h("span", { class: "visually-hidden", text: `${word}: ` }) : "";
+  return word ? h("span", { class: "visually-hidden", text: word }) : "";
 }
 
 function short(reason) {
   return reason.length > REASON ? `${reason.slice(0, REASON)}…` : reason;
 }
-
-const counted = (number) => number.toLocaleString("en");
 
 /** What the models took that were asked for a turn: a line for each model. @param {any[]} asked */
 function spent(asked) {
@@ -235,19 +234,21 @@ function spent(asked) {
     models.set(model, { times: sum.times + 1, read: sum.read + inputTokens, written: sum.written + outputTokens, cost: sum.cost + cost, seconds: sum.seconds + seconds, estimated: sum.estimated || estimated });
   }
   return [...models].map(([model, sum]) => [
-    `${short(model) || "The model"}: ${sum.estimated ? "about " : ""}${counted(sum.read)} tokens read, ${counted(sum.written)} written`,
-    sum.times > 1 ? `asked ${sum.times} times` : "", duration(sum.seconds), sum.cost ? `$${Number(sum.cost.toPrecision(2))}` : "",
+    sum.estimated ? t("turn.about_tokens", words(model, sum)) : t("turn.tokens", words(model, sum)),
+    sum.times > 1 ? t("turn.asked", { count: sum.times }) : "", duration(sum.seconds), sum.cost ? money(Number(sum.cost.toPrecision(2))) : "",
   ].filter(Boolean).join(" · "));
 }
 
+const words = (model, { read, written }) => ({ model: short(model) || t("turn.the_model"), read, written });
+
 function stepByStep({ call }) {
-  return h("a", { href: `#tools/${encodeURIComponent(call)}`, text: "What it did, step by step" });
+  return h("a", { href: `#tools/${encodeURIComponent(call)}`, text: t("turn.steps") });
 }
 
 /** What a running tool says of itself; what it is stands in the status line, its id in the Tools view. */
 function activity({ progress, log }) {
   const said = log.at(-1)?.message.slice(0, MURMUR) ?? "";
-  return [progress === null ? "" : `${Math.round(100 * progress)} %`, said].filter(Boolean).join(" · ");
+  return [progress === null ? "" : t("unit.percent", { value: Math.round(100 * progress) }), said].filter(Boolean).join(" · ");
 }
 
 function narration() {
@@ -275,15 +276,15 @@ function deniedCard(item) {
   const kind = kindOf(item);
   const known = facts({ ...item, kind: item.assetKind }).map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: value, dir: "auto" })));
   return h("div", { class: "placeholder denied" }, icon(SYMBOLS[kind]),
-    h("div", {}, h("strong", { text: titleOf(item), dir: "auto" }), h("p", { text: `A ${KINDS[kind]} belongs here, but could not be shown.` }),
+    h("div", {}, h("strong", { text: titleOf(item), dir: "auto" }), h("p", { text: MISSING[kind] }),
       h("dl", { class: "facts" }, ...known),
-      h("details", {}, h("summary", { text: "Why" }), h("p", { text: item.reason, dir: "auto" }), stepByStep(item))));
+      h("details", {}, h("summary", { text: t("turn.why") }), h("p", { text: item.reason, dir: "auto" }), stepByStep(item))));
 }
 
 /** 000 §4.4: an event this client does not know is shown, quietly, with its name and payload. */
 function uiCard(item) {
-  const payload = item.payload === undefined ? "no payload" : JSON.stringify(item.payload, null, 2);
+  const payload = item.payload === undefined ? t("turn.no_payload") : JSON.stringify(item.payload, null, 2);
   return h("div", { class: "ui-card" }, icon("spark"),
-    h("details", {}, h("summary", {}, "The story asked for ", h("code", { text: item.event }), ", which this page does not show."),
+    h("details", {}, h("summary", {}, ...parts("turn.unknown", { event: h("code", { text: item.event }) })),
       h("pre", { text: payload, tabindex: "0" })));
 }

@@ -6,15 +6,16 @@ export const language = () => document.documentElement.lang || "en";
 /** Whether it is written from right to left. */
 export const fromRight = () => document.documentElement.dir === "rtl";
 
-/** Made when they are first needed: a page can begin without. @type {Intl.NumberFormat} */
-let numbers;
+/** Made when they are first needed: a page can begin without. @type {Map<number|"", Intl.NumberFormat>} */
+const numbers = new Map();
 /** @type {Intl.PluralRules} */
 let plurals;
 
-/** A number as it is written in the language of the page. */
-export function number(value) {
-  numbers ??= new Intl.NumberFormat(language(), { maximumFractionDigits: 20 });
-  return numbers.format(value);
+/** A number as it is written in the language of the page; `digits` is how many follow its point, where that is fixed. */
+export function number(value, digits) {
+  const key = digits ?? "";
+  if (!numbers.has(key)) numbers.set(key, new Intl.NumberFormat(language(), { minimumFractionDigits: digits, maximumFractionDigits: digits ?? 20 }));
+  return numbers.get(key).format(value);
 }
 
 /**
