@@ -65,7 +65,7 @@ class StaticFile:
 
 
 class Localised(NamedTuple):
-    """What differs from language to language: the page, and the files that hold words."""
+    """The page in one language, and the other files that hold words."""
 
     page: Page
     library: StaticFile

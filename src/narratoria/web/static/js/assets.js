@@ -4,10 +4,11 @@ import { attempt } from "./dialogs.js";
 import { fileSize, h, Keyed, setAttribute, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { kindOf, media, openLightbox, titleOf } from "./media.js";
+import { numeral, t } from "./words.js";
 
 /** Older ones that come with one request. */
 const PAGE = 100;
-const KINDS = [["all", "Everything"], ["image", "Pictures"], ["audio", "Sounds"], ["video", "Films"], ["other", "Other files"]];
+const KINDS = [["all", t("assets.all")], ["image", t("assets.pictures")], ["audio", t("assets.sounds")], ["video", t("assets.films")], ["other", t("assets.other")]];
 
 export class AssetsView {
   /** @param {import("./game.js").Game} game */
@@ -15,11 +16,11 @@ export class AssetsView {
     this.game = game;
     this.kind = "all";
     this.chips = KINDS.map(([kind, label]) => h("button", { class: "filter", "data-kind": kind, on: { click: () => { this.kind = kind; this.drawn = -1; this.update(); } } }, h("span", { text: label }), h("span", { class: "count" })));
-    this.filter = h("div", { class: "filters", role: "group", "aria-label": "Kind of asset" }, ...this.chips);
+    this.filter = h("div", { class: "filters", role: "group", "aria-label": t("assets.kind") }, ...this.chips);
     this.grid = h("div", { class: "gallery" });
     this.cards = new Keyed(this.grid);
-    this.empty = h("div", { class: "empty" }, icon("image"), h("h2", { text: "Nothing to look at yet" }),
-      h("p", { text: "Pictures, sounds and films that the tools make are collected here, and shown in the story where they belong." }));
+    this.empty = h("div", { class: "empty" }, icon("image"), h("h2", { text: t("assets.none") }),
+      h("p", { text: t("assets.none_note") }));
     /** Those of turns that this page has not loaded, as far as they have been asked for. @type {any[]} */
     this.older = [];
     this.total = 0;
@@ -27,7 +28,7 @@ export class AssetsView {
     this.more = h("button", { class: "button tonal small", on: { click: () => this.#readOlder(PAGE) } });
     this.count = h("span");
     this.earlier = h("p", { class: "earlier-turns quiet", role: "status", hidden: true }, this.count, this.more);
-    this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" }, h("header", { class: "view-head" }, h("h1", { text: "Assets" }), this.filter), this.empty, this.grid, this.earlier));
+    this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" }, h("header", { class: "view-head" }, h("h1", { text: t("shell.assets") }), this.filter), this.empty, this.grid, this.earlier));
   }
 
   /** How many older ones there are, and the next of them. */
@@ -72,7 +73,7 @@ export class AssetsView {
       const is = (asset) => chip.dataset.kind === "all" || kindOf(asset) === chip.dataset.kind;
       let count = here.filter(is).length;
       for (const [mediaType, many] of Object.entries(this.kinds)) if (is({ mediaType })) count += many;
-      setText(chip.lastElementChild, count.toLocaleString("en"));
+      setText(chip.lastElementChild, numeral(count));
       chip.hidden = !count && chip.dataset.kind !== "all" && chip.dataset.kind !== this.kind;
       setAttribute(chip, "aria-pressed", String(chip.dataset.kind === this.kind));
     }
@@ -80,8 +81,8 @@ export class AssetsView {
     this.filter.hidden = !total;
     const left = total - assets.length;
     this.earlier.hidden = left <= 0;
-    setText(this.count, `${assets.length.toLocaleString("en")} of ${total.toLocaleString("en")} are here, the newest first.`);
-    setText(this.more, `Show ${Math.min(PAGE, left).toLocaleString("en")} more`);
+    setText(this.count, t("assets.here", { here: assets.length, total }));
+    setText(this.more, t("assets.more", { count: Math.min(PAGE, left) }));
     const shown = assets.filter((asset) => this.kind === "all" || kindOf(asset) === this.kind);
     this.cards.show(shown, (asset) => asset.key, (asset) => ({ node: card(asset, world) }));
   }
@@ -90,7 +91,7 @@ export class AssetsView {
 function card(asset, world) {
   const kind = kindOf(asset);
   const maker = world.calls.get(asset.call)?.tool;
-  const facts = [asset.turn ? `Turn ${asset.turn}` : null, maker, fileSize(asset.size)].filter(Boolean).join(" · ");
+  const facts = [asset.turn ? t("turn.number", { turn: asset.turn }) : null, maker, fileSize(asset.size)].filter(Boolean).join(" · ");
   return h("figure", { class: `card asset ${kind}`, tabindex: "-1" }, h("div", { class: "asset-stage" }, kind === "audio" ? icon("sound") : "", media(asset, openLightbox)),
     h("figcaption", {}, h("strong", { text: titleOf(asset), dir: "auto" }), h("span", { class: "quiet", text: kind === "other" ? `${facts} · ${asset.mediaType}` : facts })));
 }

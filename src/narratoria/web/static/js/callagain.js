@@ -4,6 +4,7 @@ import { ask, attempt, snackbar } from "./dialogs.js";
 import { duration, h, setText } from "./dom.js";
 import { callParts, copyText, STATUS } from "./callparts.js";
 import { icon } from "./icons.js";
+import { t } from "./words.js";
 
 export class CallDetails {
   /** @param {import("./game.js").Game} game @param {import("./world.js").Call} call */
@@ -11,11 +12,11 @@ export class CallDetails {
     this.game = game;
     this.call = call;
     this.seen = "";
-    this.parts = h("div", { class: "call-parts" }, h("p", { class: "quiet", text: "Looking it up…" }));
-    this.again = this.#button("retry", "Run it again", () => this.#run());
-    this.edit = this.#button("edit", "Edit the input and run", () => this.#openEditor());
-    this.copy = this.#button("copy", "Copy as command", () => this.#copyCommand());
-    this.actions = h("div", { class: "call-actions", role: "group", "aria-label": `Try ${call.tool} again`, hidden: true }, this.again, this.edit, this.copy);
+    this.parts = h("div", { class: "call-parts" }, h("p", { class: "quiet", text: t("again.looking") }));
+    this.again = this.#button("retry", t("again.run"), () => this.#run());
+    this.edit = this.#button("edit", t("again.edit"), () => this.#openEditor());
+    this.copy = this.#button("copy", t("again.copy"), () => this.#copyCommand());
+    this.actions = h("div", { class: "call-actions", role: "group", "aria-label": t("again.group", { tool: call.tool }), hidden: true }, this.again, this.edit, this.copy);
     this.why = h("p", { class: "quiet", hidden: true });
     this.place = h("div", { class: "call-again-place" });
     this.command = h("pre", { class: "call-command", tabindex: "0", hidden: true });
@@ -69,7 +70,7 @@ export class CallDetails {
     setText(this.command, this.details.command);
     this.command.hidden = false;
     const notes = this.details.notes.map((note) => ` ${note.charAt(0).toUpperCase()}${note.slice(1)}.`).join("");
-    copyText(this.details.command, `The command is on the clipboard.${notes}`, this.command);
+    copyText(this.details.command, `${t("again.copied")}${notes}`, this.command);
   }
 
   #openEditor() {
@@ -91,9 +92,9 @@ export class CallDetails {
       else if (event.key === "Escape") close();
     });
     this.place.replaceChildren(h("div", { class: "call-again" },
-      h("label", { for: id, text: "Input, as JSON" }), field, fault,
-      h("div", { class: "call-actions" }, h("button", { class: "button filled small", on: { click: run } }, icon("retry"), h("span", { text: "Run with this input" })),
-        h("button", { class: "button text small", text: "Close", on: { click: close } }), h("span", { class: "quiet", text: "Ctrl+Enter runs, Escape closes" }))));
+      h("label", { for: id, text: t("approval.as_json") }), field, fault,
+      h("div", { class: "call-actions" }, h("button", { class: "button filled small", on: { click: run } }, icon("retry"), h("span", { text: t("approval.run") })),
+        h("button", { class: "button text small", text: t("page.close"), on: { click: close } }), h("span", { class: "quiet", text: t("again.keys") }))));
     field.focus();
   }
 
@@ -106,8 +107,8 @@ export class CallDetails {
     const began = performance.now();
     const elapsed = h("span", { class: "quiet elapsed" });
     const timer = setInterval(() => setText(elapsed, duration((performance.now() - began) / 1000)), 100);
-    const halt = h("button", { class: "button text small", text: "Stop", on: { click: () => stop.abort() } });
-    this.place.replaceChildren(h("div", { class: "call-again", role: "status" }, h("p", { class: "running-again" }, icon("clock"), h("span", { text: `Running ${this.call.tool} again…` }), elapsed, halt), h("progress", { "aria-label": `Running ${this.call.tool} again` })));
+    const halt = h("button", { class: "button text small", text: t("again.stop"), on: { click: () => stop.abort() } });
+    this.place.replaceChildren(h("div", { class: "call-again", role: "status" }, h("p", { class: "running-again" }, icon("clock"), h("span", { text: t("again.running", { tool: this.call.tool }) }), elapsed, halt), h("progress", { "aria-label": t("again.running", { tool: this.call.tool }) })));
     halt.focus();
     const outcome = await attempt(() => api.runCall(this.game.id, { call: this.call.id, turn: this.call.turn, input: input ?? undefined, agreed: outside.length > 0 }, stop.signal));
     clearInterval(timer);
@@ -115,33 +116,33 @@ export class CallDetails {
     if (outcome) this.#showOutcome(outcome, input);
     else {
       this.place.replaceChildren();
-      if (stop.signal.aborted) snackbar("Stopped. Its process was ended, and nothing of the story was touched.");
+      if (stop.signal.aborted) snackbar(t("again.stopped"));
       this.again.focus();
     }
   }
 
   async #agreed(outside) {
-    const answer = await ask("This reaches outside the story", [
-      h("p", { text: `Running ${this.call.tool} again does this once more, and the story cannot take it back:` }),
+    const answer = await ask(t("again.outside"), [
+      h("p", { text: t("again.outside_note", { tool: this.call.tool }) }),
       h("ul", {}, ...outside.map((text) => h("li", { dir: "auto", text }))),
-    ], [{ label: "Do not run", value: "", focus: true }, { label: "Run it even so", value: "ok", kind: "danger" }]);
+    ], [{ label: t("again.leave"), value: "", focus: true }, { label: t("again.even_so"), value: "ok", kind: "danger" }]);
     return answer === "ok";
   }
 
   #showOutcome({ call, events, differs }, input) {
     const [label, symbol] = STATUS[call.state] ?? STATUS.failed;
-    const title = h("h3", { tabindex: "-1", text: input ? "Run with the edited input" : "Run again" });
-    const close = h("button", { class: "icon-button", "aria-label": "Close this result", on: { click: () => { this.place.replaceChildren(); this.again.focus(); } } }, icon("close"));
-    const same = differs.length ? `It differs from the record: ${differs.join(", ")}.` : "It came out as recorded.";
+    const title = h("h3", { tabindex: "-1", text: input ? t("again.edited") : t("again.title") });
+    const close = h("button", { class: "icon-button", "aria-label": t("again.close"), on: { click: () => { this.place.replaceChildren(); this.again.focus(); } } }, icon("close"));
+    const same = differs.length ? t("again.differs", { what: differs.join(", ") }) : t("again.same");
     const read = async (first, most) => ({ total: events.length, events: events.slice(first, first + most) });
     const shown = { ...call, eventCount: events.length };
     const left = call.eventCount - events.length;
-    this.place.replaceChildren(h("section", { class: "call-again result", "aria-label": "Run again" },
+    this.place.replaceChildren(h("section", { class: "call-again result", "aria-label": t("again.title") },
       h("header", { class: "card-head" }, title, h("span", { class: `chip ${call.state}` }, icon(symbol), h("span", { text: label })), h("span", { class: "quiet", text: duration(call.duration) }), close),
-      h("p", { class: "scratch-note" }, icon("info"), h("span", { text: `On the state it had then. Nothing of the story was touched, and nothing of this is kept. ${same}` })),
+      h("p", { class: "scratch-note" }, icon("info"), h("span", { text: `${t("again.scratch")} ${same}` })),
       call.ok ? (call.message ? h("p", { class: "call-message", dir: "auto", text: call.message }) : "") : h("div", { class: "call-error" }, h("p", {}, h("code", { text: call.errorCode ?? call.state }), " ", h("span", { dir: "auto", text: call.error ?? "" }))),
       ...callParts(shown, read, { links: false }),
-      left > 0 ? h("p", { class: "quiet", text: `and ${left.toLocaleString("en")} more events` }) : ""));
+      left > 0 ? h("p", { class: "quiet", text: t("again.more_events", { count: left }) }) : ""));
     title.focus();
   }
 }
@@ -150,8 +151,8 @@ function readObject(text) {
   try {
     const value = JSON.parse(text);
     if (value !== null && typeof value === "object" && !Array.isArray(value)) return { value };
-    return { fault: "The input has to be an object: { … }." };
+    return { fault: t("again.object") };
   } catch (error) {
-    return { fault: `This is not JSON: ${error.message.replace(/, ".*" is not valid JSON$/s, "")}.` };
+    return { fault: t("page.not_json", { reason: `${error.message.replace(/, ".*" is not valid JSON$/s, "")}.` }) };
   }
 }

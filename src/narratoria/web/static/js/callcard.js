@@ -4,6 +4,7 @@ import { icon } from "./icons.js";
 import { CallDetails } from "./callagain.js";
 import { STATUS } from "./callparts.js";
 import { LogView } from "./logview.js";
+import { t } from "./words.js";
 
 export class CallCard {
   /** @param {import("./world.js").Call} call @param {import("./game.js").Game} game */
@@ -13,7 +14,7 @@ export class CallCard {
     this.drawn = -1;
     this.status = h("span", { class: "chip" });
     this.elapsed = h("span", { class: "quiet elapsed" });
-    this.progress = h("progress", { "aria-label": `Progress of ${call.tool}` });
+    this.progress = h("progress", { "aria-label": t("call.progress", { tool: call.tool }) });
     this.message = h("p", { class: "call-message", dir: "auto", hidden: true });
     this.name = h("strong", { class: "call-name" });
     this.id = h("span", { class: "quiet" });
@@ -35,7 +36,7 @@ export class CallCard {
     if (!this.log) {
       const { call } = this;
       this.log = new LogView(call.tool, call.log);
-      this.noLog = h("p", { class: "quiet", text: "It has not written a log." });
+      this.noLog = h("p", { class: "quiet", text: t("call.no_log") });
       this.parts = new CallDetails(this.game, call);
       this.body.append(this.error, this.message, this.log.node, this.noLog, this.parts.node);
     }
@@ -60,7 +61,7 @@ export class CallCard {
       this.status.dataset.status = call.status;
       this.status.dataset.attempt = call.attempt;
       this.status.className = `chip ${call.status}`;
-      this.status.replaceChildren(icon(symbol), h("span", { text: call.attempt > 1 ? `${label} · attempt ${call.attempt}` : label }));
+      this.status.replaceChildren(icon(symbol), h("span", { text: call.attempt > 1 ? t("call.label_attempt", { label, attempt: call.attempt }) : label }));
     }
     if (call.ended !== null) setText(this.elapsed, call.status === "skipped" ? "" : duration(call.finished?.duration || call.ended - call.started));
     this.progress.hidden = call.ended !== null;

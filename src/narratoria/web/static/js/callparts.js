@@ -4,14 +4,15 @@ import { duration, fileSize, h } from "./dom.js";
 import { EventList } from "./eventlist.js";
 import { icon } from "./icons.js";
 import { pointer } from "./merge.js";
+import { t } from "./words.js";
 
 export const STATUS = {
-  running: ["Running", "clock"],
-  retrying: ["Waiting to try again", "retry"],
-  completed: ["Completed", "check"],
-  failed: ["Failed", "error"],
-  timeout: ["Took too long", "hourglass"],
-  skipped: ["Skipped", "skip"],
+  running: [t("call.running"), "clock"],
+  retrying: [t("call.retrying"), "retry"],
+  completed: [t("call.completed"), "check"],
+  failed: [t("call.failed"), "error"],
+  timeout: [t("call.timeout"), "hourglass"],
+  skipped: [t("call.skipped"), "skip"],
 };
 const LONGEST_VALUE = 200;
 
@@ -21,7 +22,7 @@ const LONGEST_VALUE = 200;
  * @param {{links?: boolean}} [options] links only for what is part of the story
  */
 export function callParts(call, read, { links = true } = {}) {
-  const events = h("details", { class: "sub" }, h("summary", { text: `Every event (${call.eventCount.toLocaleString("en")})` }));
+  const events = h("details", { class: "sub" }, h("summary", { text: t("call.events", { number: call.eventCount }) }));
   let list = null;
   events.addEventListener("toggle", () => {
     if (!events.open) return;
@@ -39,8 +40,8 @@ export function section(title, ...content) {
 // --- attempts -------------------------------------------------------------------------------------------
 
 function attempts(call) {
-  if (!call.attempts.length) return section("Attempts", h("p", { class: "quiet", text: call.error ?? "It was not run." }));
-  return section(call.attempts.length > 1 ? `Attempts (${call.attempts.length})` : "Attempt", h("ol", { class: "attempts" }, ...call.attempts.map((one) => attemptRow(one, call))));
+  if (!call.attempts.length) return section(t("call.attempts_title"), h("p", { class: "quiet", text: call.error ?? t("call.not_run") }));
+  return section(t("call.attempts", { count: call.attempts.length }), h("ol", { class: "attempts" }, ...call.attempts.map((one) => attemptRow(one, call))));
 }
 
 function attemptRow(one, call) {
@@ -49,14 +50,14 @@ function attemptRow(one, call) {
   const [label, symbol] = STATUS[state] ?? STATUS.failed;
   const facts = [
     one.duration === null ? null : duration(one.duration),
-    one.signal !== null ? `ended by signal ${one.signal}` : one.exitCode !== null ? `exit code ${one.exitCode}` : null,
+    one.signal !== null ? t("call.signal", { signal: one.signal }) : one.exitCode !== null ? t("call.exit", { code: one.exitCode }) : null,
     one.ok === false ? one.errorCode : null,
   ].filter((fact) => fact !== null);
   return h("li", { class: `attempt ${state}` },
     h("div", { class: "attempt-head" }, h("span", { class: "attempt-number", text: `${one.attempt}` }), h("span", { class: `chip ${state}` }, icon(symbol), h("span", { text: label })), ...facts.map((text) => h("span", { class: "fact", text }))),
     one.error && !last ? h("p", { class: "attempt-error", dir: "auto", text: one.error }) : "",
-    one.stderr ? h("details", { class: "sub" }, h("summary", { text: "Standard error, its end" }), h("pre", { tabindex: "0", text: one.stderr })) : "",
-    one.delay === null ? "" : h("p", { class: "quiet attempt-wait" }, icon("clock"), h("span", { text: `Then it waited ${duration(one.delay)}.` })));
+    one.stderr ? h("details", { class: "sub" }, h("summary", { text: t("call.stderr") }), h("pre", { tabindex: "0", text: one.stderr })) : "",
+    one.delay === null ? "" : h("p", { class: "quiet attempt-wait" }, icon("clock"), h("span", { text: t("call.waited", { time: duration(one.delay) }) })));
 }
 
 // --- what it changed ------------------------------------------------------------------------------------
@@ -64,17 +65,17 @@ function attemptRow(one, call) {
 function changes(call, links) {
   const rows = [
     ...call.changes.map((one) => changeRow(one, links)),
-    ...call.otherChanges.map((text) => h("div", { class: "change" }, h("span", { class: "change-kind", text: "also" }), h("span", { class: "change-path", dir: "auto", text }))),
-    ...call.effects.map((one) => h("div", { class: "change" }, h("span", { class: "change-kind", text: "outside" }), h("span", { class: "change-path", dir: "auto", text: one.description + (one.reversible ? "" : " (cannot be taken back)") }))),
+    ...call.otherChanges.map((text) => h("div", { class: "change" }, h("span", { class: "change-kind", text: t("call.also") }), h("span", { class: "change-path", dir: "auto", text }))),
+    ...call.effects.map((one) => h("div", { class: "change" }, h("span", { class: "change-kind", text: t("call.outside") }), h("span", { class: "change-path", dir: "auto", text: one.reversible ? one.description : t("call.for_good", { what: one.description }) }))),
     ...call.assets.map((one) => assetRow(one, links)),
-    ...call.refusedAssets.map((text) => h("div", { class: "change" }, h("span", { class: "change-kind", text: "refused" }), h("span", { class: "change-path", dir: "auto", text }))),
+    ...call.refusedAssets.map((text) => h("div", { class: "change" }, h("span", { class: "change-kind", text: t("call.refused") }), h("span", { class: "change-path", dir: "auto", text }))),
   ];
   const left = call.changeCount - call.changes.length;
   const dropped = !call.committed && call.patches.length && call.state !== "running";
-  return section("What it changed", h("div", { class: "changes" }, ...rows),
-    left > 0 ? h("p", { class: "quiet", text: `and ${left.toLocaleString("en")} more values; the State view has them all` }) : "",
-    rows.length || dropped ? "" : h("p", { class: "quiet", text: call.state === "running" ? "Nothing yet." : "Nothing." }),
-    dropped ? h("details", { class: "sub" }, h("summary", { text: "It asked for changes that were dropped, since it failed" }), h("pre", { tabindex: "0", text: JSON.stringify(call.patches, null, 2) })) : "");
+  return section(t("call.changed"), h("div", { class: "changes" }, ...rows),
+    left > 0 ? h("p", { class: "quiet", text: t("call.more_values", { count: left }) }) : "",
+    rows.length || dropped ? "" : h("p", { class: "quiet", text: call.state === "running" ? t("call.nothing_yet") : t("call.nothing") }),
+    dropped ? h("details", { class: "sub" }, h("summary", { text: t("call.dropped") }), h("pre", { tabindex: "0", text: JSON.stringify(call.patches, null, 2) })) : "");
 }
 
 const short = (value) => {
@@ -86,7 +87,7 @@ function changeRow({ path, kind, before, after }, links) {
   const name = path.join(" › ");
   const to = `#state/${encodeURIComponent(path.map((key) => `/${pointer(key)}`).join(""))}`;
   return h("div", { class: `change ${kind}` },
-    h("span", { class: "change-kind", text: { added: "new", removed: "gone", changed: "changed" }[kind] }),
+    h("span", { class: "change-kind", text: { added: t("state.kind_new"), removed: t("state.kind_gone"), changed: t("state.kind_changed") }[kind] }),
     links ? h("a", { class: "change-path", dir: "auto", href: to, text: name }) : h("span", { class: "change-path", dir: "auto", text: name }),
     kind === "added" ? "" : h("del", { text: short(before ?? null) }), kind === "removed" ? "" : h("ins", { text: short(after ?? null) }));
 }
@@ -94,7 +95,7 @@ function changeRow({ path, kind, before, after }, links) {
 function assetRow(asset, links) {
   const name = asset.metadata?.title || asset.assetId;
   const to = `#assets/${encodeURIComponent(`${asset.call}/${asset.assetId}`)}`;
-  return h("div", { class: "change added" }, h("span", { class: "change-kind", text: "asset" }),
+  return h("div", { class: "change added" }, h("span", { class: "change-kind", text: t("call.asset") }),
     links ? h("a", { class: "change-path", dir: "auto", href: to, text: String(name) }) : h("span", { class: "change-path", dir: "auto", text: String(name) }),
     h("ins", { text: `${asset.mediaType}, ${fileSize(asset.size)}` }));
 }
@@ -103,8 +104,8 @@ function assetRow(asset, links) {
 
 function request(call) {
   const text = JSON.stringify(call.request ?? call.input, null, 2);
-  const title = call.request ? "Input as sent: what its process read" : "Input";
-  const copy = h("button", { class: "button text small", on: { click: () => copyText(text, "The input is on the clipboard.", pre) } }, icon("copy"), h("span", { text: "Copy" }));
+  const title = call.request ? t("call.sent") : t("call.input");
+  const copy = h("button", { class: "button text small", on: { click: () => copyText(text, t("call.input_copied"), pre) } }, icon("copy"), h("span", { text: t("page.copy") }));
   const pre = h("pre", { tabindex: "0", text });
   return h("details", { class: "sub" }, h("summary", { text: title }), h("div", { class: "request" }, pre, copy));
 }
@@ -115,6 +116,6 @@ export async function copyText(text, told, node) {
     snackbar(told);
   } catch {
     getSelection().selectAllChildren(node);
-    snackbar("The browser does not allow copying here; the text is selected, press Ctrl+C.");
+    snackbar(t("page.copy_yourself"));
   }
 }

@@ -1,5 +1,6 @@
 /** A plan as a picture: calls as boxes, left to right by depth, dependencies as arrows. */
 import { s, setAttribute, setText } from "./dom.js";
+import { t } from "./words.js";
 
 const BOX = { width: 148, height: 44 };
 const GAP = { x: 56, y: 20 };
@@ -21,7 +22,8 @@ const MARKS = {
   retrying: "M13 8A5 5 0 1 1 11 4M11 1V4.500H7.500",
   waiting: "M3 8V8.010M8 8V8.010M13 8V8.010",
 };
-const WORDS = { completed: "completed", failed: "failed", timeout: "too slow", skipped: "skipped", running: "running", retrying: "again soon", waiting: "waiting" };
+/** What became of a call, in a word. */
+export const WORDS = { completed: t("dag.completed"), failed: t("dag.failed"), timeout: t("dag.timeout"), skipped: t("dag.skipped"), running: t("dag.running"), retrying: t("dag.retrying"), waiting: t("dag.waiting") };
 
 /**
  * Depth of each call: one more than the deepest of those it waits for.
@@ -118,10 +120,10 @@ export function planPicture(plan, choose) {
         setAttribute(node, "class", `dag-box ${state}`);
         setAttribute(node.querySelector(".dag-mark"), "d", MARKS[state] ?? MARKS.waiting);
         setText(node.querySelector(".dag-id"), `${WORDS[state] ?? state}${node.dataset.id ? ` · ${node.dataset.id}` : ""}`);
-        words.push(`${id} ${state}`);
+        words.push(`${id} ${WORDS[state] ?? state}`);
       }
       for (const edge of svg.querySelectorAll(".dag-line, .dag-tip")) edge.classList.toggle("active", status(edge.dataset.to) === "running");
-      setAttribute(svg, "aria-label", `Plan of ${calls.length} calls: ${words.join(", ")}`);
+      setAttribute(svg, "aria-label", t("dag.plan", { count: calls.length, calls: words.join(", ") }));
     },
   };
 }
@@ -196,7 +198,7 @@ const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)
 function box(call, { x, y }, choose) {
   const tool = call.toolPath.split(/[\\/]/).at(-1);
   const node = s("g", { class: "dag-box", "data-id": call.toolId === tool ? "" : shorten(call.toolId, LONGEST_ID), transform: `translate(${x} ${y})` },
-    s("title", { text: `${call.toolId}: ${call.toolPath}${call.required === false ? " (optional)" : ""}` }),
+    s("title", { text: call.required === false ? t("dag.optional", { call: `${call.toolId}: ${call.toolPath}` }) : `${call.toolId}: ${call.toolPath}` }),
     s("rect", { width: BOX.width, height: BOX.height, rx: 12, "stroke-dasharray": call.required === false ? "5 4" : null }),
     s("path", { class: "dag-mark", transform: `translate(10 ${BOX.height / 2 - 8})` }),
     s("text", { x: 34, y: 19, class: "dag-name", text: shorten(tool, LONGEST_NAME) }),

@@ -2,7 +2,7 @@
  * Building elements. Text from a story, a tool or a person only ever enters by `textContent` or an attribute:
  * nothing in this page parses markup, but for `prose.js`, which gets it sanitised.
  */
-import { language, number, t } from "./words.js";
+import { language, numeral, t } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -112,13 +112,13 @@ export function clockTime(epoch) {
 export function duration(seconds) {
   if (!(seconds > 0)) return t("unit.ms", { value: 0 });
   if (seconds < 1) return t("unit.ms", { value: Math.round(seconds * 1000) });
-  if (seconds < 60) return t("unit.seconds", { value: number(seconds, 1) });
+  if (seconds < 60) return t("unit.seconds", { value: numeral(seconds, 1) });
   return t("unit.minutes", { minutes: Math.floor(seconds / 60), seconds: Math.round(seconds % 60) });
 }
 
 export function fileSize(bytes) {
   if (bytes < 1000) return t("unit.bytes", { value: bytes });
-  const size = (value) => ({ value: value < 10 ? number(value, 1) : Math.round(value) });
+  const size = (value) => ({ value: value < 10 ? numeral(value, 1) : Math.round(value) });
   return bytes < 1e6 ? t("unit.kilobytes", size(bytes / 1e3)) : t("unit.megabytes", size(bytes / 1e6));
 }
 

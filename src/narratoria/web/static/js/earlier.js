@@ -1,6 +1,7 @@
 /** How much of a long story is here, and the way to the rest: for views of what happened in each turn. */
 import { h, setText } from "./dom.js";
 import { activeTurns } from "./world.js";
+import { t } from "./words.js";
 
 export class EarlierTurns {
   /** @param {import("./game.js").Game} game */
@@ -24,7 +25,7 @@ export class EarlierTurns {
     this.node.hidden = !earlier;
     if (!earlier) return;
     const here = activeTurns(world).length;
-    setText(this.text, `The newest ${here.toLocaleString("en")} of ${(here + earlier).toLocaleString("en")} turns are here.`);
-    setText(this.button, `Show earlier turns (${earlier.toLocaleString("en")})`);
+    setText(this.text, t("earlier.here", { here, total: here + earlier }));
+    setText(this.button, t("earlier.show", { number: earlier }));
   }
 }

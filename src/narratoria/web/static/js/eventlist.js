@@ -3,7 +3,8 @@
  * Arrow keys move, and what is chosen is shown whole below.
  */
 import { attempt } from "./dialogs.js";
-import { h, setAttribute, setText } from "./dom.js";
+import { fileSize, h, setAttribute, setText } from "./dom.js";
+import { numeral, t } from "./words.js";
 
 const ROW = 26;
 const SPARE = 6;
@@ -11,9 +12,9 @@ const TALLEST = 12;
 export const PART = 200;
 
 const KINDS = {
-  call_started: "Begins", call_retrying: "Retries", call_finished: "Ends", committed: "Kept",
-  log: "Log", state_patch: "State", asset: "Asset", asset_stored: "Stored", asset_denied: "Refused",
-  ui_event: "Shown", error: "Error", done: "Done",
+  call_started: t("event.begins"), call_retrying: t("event.retries"), call_finished: t("event.ends"), committed: t("event.kept"),
+  state_patch: t("shell.state"), asset: t("event.asset"), asset_stored: t("event.stored"), asset_denied: t("event.refused"),
+  ui_event: t("event.shown"), error: t("event.error"), done: t("event.done"),
 };
 
 let lists = 0;
@@ -34,8 +35,8 @@ export class EventList {
     this.at = -1;
     this.count = h("p", { class: "quiet", "aria-live": "polite" });
     this.canvas = h("div", { class: "event-canvas", role: "none" });
-    this.scroller = h("div", { class: "events", role: "listbox", tabindex: "0", "aria-label": `Events of ${name}` }, this.canvas);
-    this.whole = h("pre", { class: "event-whole", tabindex: "0", role: "group", "aria-label": "The chosen event", hidden: true });
+    this.scroller = h("div", { class: "events", role: "listbox", tabindex: "0", "aria-label": t("event.of", { name }) }, this.canvas);
+    this.whole = h("pre", { class: "event-whole", tabindex: "0", role: "group", "aria-label": t("event.chosen"), hidden: true });
     this.node = h("div", { class: "event-list" }, this.count, this.scroller, this.whole);
     this.scroller.addEventListener("scroll", () => this.draw(), { passive: true });
     this.scroller.addEventListener("keydown", (event) => this.#key(event));
@@ -51,7 +52,7 @@ export class EventList {
     if (last && last.length < PART) this.parts.delete(Math.floor((total - 1) / PART));
     this.canvas.style.height = `${total * ROW}px`;
     this.scroller.style.height = `${Math.min(Math.max(total, 1), TALLEST) * ROW + 12}px`;
-    setText(this.count, total === 1 ? "1 event" : `${total.toLocaleString("en")} events. ${total > TALLEST ? "They come as you scroll; choose" : "Choose"} one to see all of it.`);
+    setText(this.count, total > TALLEST ? t("event.count_scroll", { count: total }) : t("event.count", { count: total }));
     this.draw();
   }
 
@@ -97,7 +98,7 @@ export class EventList {
       node.id = `${this.id}-${number}`;
       node.style.transform = `translateY(${number * ROW}px)`;
       for (const [name, value] of [["aria-posinset", number + 1], ["aria-setsize", this.total], ["aria-selected", String(number === this.at)]]) setAttribute(node, name, value);
-      setText(at, event ? `${event.at.toFixed(3)} s` : "");
+      setText(at, event ? t("unit.seconds", { value: numeral(event.at, 3) }) : "");
       setText(kind, event ? kindOf(event.event) : "");
       setText(text, event ? summary(event.event) : "…");
       node.classList.toggle("bad", Boolean(event) && isBad(event.event));
@@ -131,7 +132,7 @@ export class EventList {
 }
 
 function kindOf(event) {
-  if (event.type === "log") return `Log · ${event.level}`;
+  if (event.type === "log") return t("event.log", { level: event.level });
   return KINDS[event.type] ?? event.type;
 }
 
@@ -143,18 +144,18 @@ function isBad(event) {
 function summary(event) {
   const json = (value) => JSON.stringify(value)?.slice(0, 300) ?? "";
   const words = {
-    call_started: () => `attempt ${event.attempt ?? 1} with ${json(event.input ?? {})}`,
-    call_retrying: () => `${event.errorCode}: ${event.error}; again in ${event.delay} s`,
+    call_started: () => t("event.attempt", { attempt: event.attempt ?? 1, input: json(event.input ?? {}) }),
+    call_retrying: () => t("event.again", { code: event.errorCode, error: event.error, delay: event.delay }),
     call_finished: () => [event.state, event.errorCode, event.error ?? event.message].filter(Boolean).join(" · "),
-    committed: () => (event.failed ? "its assets stay; its changes were dropped" : "its changes were accepted"),
+    committed: () => (event.failed ? t("event.dropped") : t("event.accepted")),
     log: () => event.message,
     state_patch: () => json(event.patch),
     asset: () => `${event.assetId} · ${event.mediaType}`,
-    asset_stored: () => `${event.assetId} · ${event.mediaType} · ${event.size} bytes`,
+    asset_stored: () => `${event.assetId} · ${event.mediaType} · ${fileSize(event.size)}`,
     asset_denied: () => event.reason,
     ui_event: () => `${event.event} ${json(event.payload ?? {})}`,
     error: () => `${event.errorCode}: ${event.errorMessage}`,
-    done: () => `${event.ok ? "ok" : "not ok"}${event.summary ? ` · ${event.summary}` : ""}`,
+    done: () => [event.ok ? t("event.ok") : t("event.not_ok"), event.summary].filter(Boolean).join(" · "),
   };
   return String((words[event.type] ?? (() => json(event)))()).replaceAll("\n", " ⏎ ");
 }

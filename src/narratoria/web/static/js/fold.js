@@ -7,6 +7,7 @@
  */
 import { merge } from "./merge.js";
 import { activeTurns, openQuestions } from "./world.js";
+import { t } from "./words.js";
 
 /** Notices about the files of a story that is being written; those that come first on a save. */
 const STORY_NEWS = new Set(["STORY_SAVED", "STORY_MISTAKE"]);
@@ -226,7 +227,7 @@ const handlers = {
   },
   asset_denied(world, event, record) {
     const call = callOf(world, event.call, record);
-    call.log.push({ level: "warn", message: `asset ${event.assetId} was refused: ${event.reason}`, ts: record.ts });
+    call.log.push({ level: "warn", message: t("log.asset_refused", { asset: event.assetId, reason: event.reason }), ts: record.ts });
     const { kind: assetKind = "", mediaType = "", metadata = null } = call.announced.get(event.assetId) ?? {};
     addItem(world, record, { kind: "denied", id: `denied-${record.seq}`, call: event.call, assetId: event.assetId, assetKind, mediaType, metadata, reason: event.reason });
   },
@@ -236,7 +237,7 @@ const handlers = {
     call.status = "retrying";
     call.log.push({
       level: "warn", ts: record.ts,
-      message: `attempt ${event.attempt} failed (${event.errorCode}: ${event.error}); next in ${event.delay} s`,
+      message: t("log.attempt_failed", { attempt: event.attempt, error: `${event.errorCode}: ${event.error}`, delay: event.delay }),
     });
     discard(world, event.call);
   },
@@ -346,7 +347,7 @@ function markUndone(world, number, undone) {
 /** A cancelled turn leaves calls that never finished; they must not look as if they still ran. */
 function endOpenCall(world, call, record) {
   if (!call || call.ended !== null) return;
-  closeAttempt(call, record.ts, "failed", "stopped with the turn");
+  closeAttempt(call, record.ts, "failed", t("log.stopped"));
   Object.assign(call, { status: "failed", ended: record.ts, rev: world.rev });
 }
 

@@ -2,6 +2,7 @@
 import { snackbar } from "./dialogs.js";
 import { h, setText } from "./dom.js";
 import { icon } from "./icons.js";
+import { t } from "./words.js";
 
 const MOST_MATCHES = 2000;
 
@@ -10,10 +11,10 @@ export class Inspector {
     this.text = "";
     this.matches = [];
     this.at = -1;
-    this.search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search the JSON" });
+    this.search = h("input", { type: "search", placeholder: t("inspector.search"), "aria-label": t("inspector.search_json") });
     this.count = h("span", { class: "quiet", "aria-live": "polite" });
-    const copy = h("button", { class: "button text small", on: { click: () => this.#copy() } }, icon("copy"), h("span", { text: "Copy" }));
-    this.pre = h("pre", { class: "json", tabindex: "0", role: "group", "aria-label": "State as JSON" });
+    const copy = h("button", { class: "button text small", on: { click: () => this.#copy() } }, icon("copy"), h("span", { text: t("page.copy") }));
+    this.pre = h("pre", { class: "json", tabindex: "0", role: "group", "aria-label": t("inspector.json") });
     this.node = h("div", { class: "inspector" }, h("div", { class: "inspector-bar" }, this.search, this.count, copy), this.pre);
     this.search.addEventListener("input", () => this.#find(true));
     this.search.addEventListener("keydown", (event) => {
@@ -46,7 +47,7 @@ export class Inspector {
     }
     this.#paint();
     if (this.matches.length) this.#step(1, scroll);
-    else setText(this.count, words ? "Not found" : "");
+    else setText(this.count, words ? t("inspector.none") : "");
   }
 
   /** Marks are drawn over the text, not put into it: the selection and the copy stay clean. */
@@ -60,7 +61,7 @@ export class Inspector {
     const { length } = this.matches;
     if (!length) return;
     this.at = (this.at + by + length) % length;
-    setText(this.count, `${this.at + 1} of ${length}${length === MOST_MATCHES ? " or more" : ""}`);
+    setText(this.count, length === MOST_MATCHES ? t("inspector.place_or_more", { place: this.at + 1, total: length }) : t("media.place", { place: this.at + 1, total: length }));
     this.#paint();
     if (!scroll) return;
     const box = this.matches[this.at].getBoundingClientRect();
@@ -71,10 +72,10 @@ export class Inspector {
   async #copy() {
     try {
       await navigator.clipboard.writeText(this.text);
-      snackbar("The state is on the clipboard.");
+      snackbar(t("inspector.copied"));
     } catch {
       getSelection().selectAllChildren(this.pre);
-      snackbar("The browser does not allow copying here; the text is selected, press Ctrl+C.");
+      snackbar(t("page.copy_yourself"));
     }
   }
 }

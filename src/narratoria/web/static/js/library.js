@@ -5,6 +5,7 @@ import { cover } from "./cover.js";
 import { ago, coded, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { warningLine } from "./warning.js";
+import { language, t } from "./words.js";
 
 /**
  * @typedef {{id: string, title: string, description?: string, author?: string, note?: string, language?: string, cover?: string|null, coverAlt?: string, problem?: string, warning?: string}} Story
@@ -21,8 +22,8 @@ export class LibraryView {
     this.sessions = h("div", { class: "saved-list" });
     this.finished = h("div", { class: "saved-list" });
     this.allButton = h("button", { class: "button text", hidden: true, on: { click: () => this.#showAll() } });
-    this.savedSection = h("section", { "aria-labelledby": "saved-title", hidden: true }, h("div", { class: "section-head" }, h("h2", { id: "saved-title", text: "Go on with" }), this.allButton), this.sessions);
-    this.finishedSection = h("section", { "aria-labelledby": "finished-title", hidden: true }, h("h2", { id: "finished-title", text: "Finished" }), this.finished);
+    this.savedSection = h("section", { "aria-labelledby": "saved-title", hidden: true }, h("div", { class: "section-head" }, h("h2", { id: "saved-title", text: t("library.go_on") }), this.allButton), this.sessions);
+    this.finishedSection = h("section", { "aria-labelledby": "finished-title", hidden: true }, h("h2", { id: "finished-title", text: t("library.finished") }), this.finished);
     this.stories = h("div", { class: "story-grid" }, ...Array.from({ length: 3 }, () => h("div", { class: "card skeleton" })));
     this.status = h("p", { class: "visually-hidden", role: "status" });
     const file = h("input", { type: "file", hidden: true, accept: ".narratoria" }); // the button asks for it
@@ -31,26 +32,26 @@ export class LibraryView {
       file.value = ""; // so that the same file, once it is mended, can be chosen again
       if (chosen) this.#import(chosen);
     });
-    const importButton = h("button", { class: "button tonal", on: { click: () => file.click() } }, icon("upload"), h("span", { text: "Import" }));
+    const importButton = h("button", { class: "button tonal", on: { click: () => file.click() } }, icon("upload"), h("span", { text: t("library.import") }));
     this.node = h("div", { class: "scroll-view library" }, h("div", { class: "wide-page" },
-      h("header", { class: "library-head" }, h("div", {}, h("h1", { text: "Narratoria" }), h("p", { class: "quiet", text: "Say what you do. The story answers." })), importButton, file),
-      this.status, this.savedSection, h("section", { "aria-labelledby": "stories-title" }, h("h2", { id: "stories-title", tabindex: "-1", text: "Begin a story" }), this.stories), this.finishedSection));
+      h("header", { class: "library-head" }, h("div", {}, h("h1", { text: "Narratoria" }), h("p", { class: "quiet", text: t("library.motto") })), importButton, file),
+      this.status, this.savedSection, h("section", { "aria-labelledby": "stories-title" }, h("h2", { id: "stories-title", tabindex: "-1", text: t("library.begin_story") }), this.stories), this.finishedSection));
   }
 
   async load() {
     const [stories, sessions] = await Promise.all([attempt(api.stories), attempt(api.sessions)]);
     this.#showStories(stories);
     this.#showSessions(sessions ?? [], new Map((stories ?? []).map((story) => [story.id, story])));
-    this.status.textContent = `${stories?.length ?? 0} stories, ${sessions?.length ?? 0} saved`;
+    this.status.textContent = `${t("library.stories", { count: stories?.length ?? 0 })}, ${t("library.saved", { count: sessions?.length ?? 0 })}`;
   }
 
   /** @param {Story[]|undefined} stories */
   #showStories(stories) {
     if (!stories) {
-      const again = h("button", { class: "button filled", text: "Try again", on: { click: () => this.load() } });
-      this.stories.replaceChildren(h("div", { class: "empty" }, icon("plug"), h("h2", { text: "The stories could not be read" }), h("p", {}, ...coded("Is `narratoria play` still running in its terminal?")), again));
+      const again = h("button", { class: "button filled", text: t("page.again"), on: { click: () => this.load() } });
+      this.stories.replaceChildren(h("div", { class: "empty" }, icon("plug"), h("h2", { text: t("library.unread") }), h("p", {}, ...coded(t("library.still_running"))), again));
     } else if (!stories.length) {
-      this.stories.replaceChildren(h("div", { class: "empty" }, icon("book"), h("h2", { text: "No stories here yet" }), h("p", { text: "Put a story into the stories folder and load this page again." })));
+      this.stories.replaceChildren(h("div", { class: "empty" }, icon("book"), h("h2", { text: t("library.none") }), h("p", { text: t("library.none_note") })));
     } else this.stories.replaceChildren(...stories.map((story) => this.#storyCard(story)));
   }
 
@@ -58,9 +59,9 @@ export class LibraryView {
   #brokenCard(story) {
     return h("article", { class: "card story-card broken" },
       h("div", { class: "card-text" },
-        h("header", {}, h("div", {}, h("h3", { text: story.title, dir: "auto" }), h("p", { class: "quiet", text: "cannot be played" })), icon("warn")),
+        h("header", {}, h("div", {}, h("h3", { text: story.title, dir: "auto" }), h("p", { class: "quiet", text: t("library.unplayable") })), icon("warn")),
         h("p", { class: "card-problem" }, h("code", { text: story.problem })),
-        h("p", { class: "card-note" }, ...coded("Mend it and load this page again. `narratoria check` tells all its mistakes."))));
+        h("p", { class: "card-note" }, ...coded(t("library.mend")))));
   }
 
   #storyCard(story) {
@@ -75,8 +76,8 @@ export class LibraryView {
     return h("article", { class: "card story-card", lang: story.language },
       h("div", { class: "card-picture" }, story.cover ? h("img", { class: "backdrop", src: api.assetUrl(story.cover), alt: "", loading: "lazy" }) : "", picture(story.cover, story.id, story.coverAlt)),
       h("div", { class: "card-text" },
-        h("header", {}, h("div", {}, h("h3", { text: story.title, dir: "auto" }), story.author ? h("p", { class: "quiet", text: `by ${story.author}`, dir: "auto" }) : ""),
-          h("button", { class: "button filled", lang: "en", "aria-label": `Begin ${story.title}`, on: { click: begin } }, icon("book"), h("span", { text: "Begin" }))),
+        h("header", {}, h("div", {}, h("h3", { text: story.title, dir: "auto" }), story.author ? h("p", { class: "quiet", text: t("library.by", { author: story.author }), dir: "auto" }) : ""),
+          h("button", { class: "button filled", lang: language(), dir: document.documentElement.dir || "ltr", "aria-label": t("library.begin_named", { title: story.title }), on: { click: begin } }, icon("book"), h("span", { text: t("library.begin") }))),
         h("p", { text: story.description ?? "", dir: "auto" }), story.note ? h("p", { class: "card-note", text: story.note, dir: "auto" }) : "",
         story.warning ? warningLine(story.warning) : ""));
   }
@@ -91,7 +92,7 @@ export class LibraryView {
     this.finished.replaceChildren(...cards(ended));
     const few = !this.all && open.length > FIRST_SAVED;
     this.allButton.hidden = !few;
-    this.allButton.textContent = `Show all ${open.length}`;
+    this.allButton.textContent = t("library.show_all", { count: open.length });
     if (few) for (const card of [...this.sessions.children].slice(FIRST_SAVED)) card.hidden = true;
   }
 
@@ -104,22 +105,22 @@ export class LibraryView {
 
   #savedCard(saved, story) {
     const title = saved.title || story?.title || saved.id;
-    const more = h("button", { class: "icon-button", "data-session": saved.id, "aria-label": `Actions for ${title}`, "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
+    const more = h("button", { class: "icon-button", "data-session": saved.id, "aria-label": t("library.actions", { title }), "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
     more.addEventListener("click", () => openMenu(more, [
-      { label: "Rename…", icon: "edit", run: () => this.#rename(saved, title) },
-      { label: "Branch from here", icon: "branch", run: () => this.#branch(saved, title) },
-      { label: "Export", icon: "download", run: () => this.#export(saved, title) },
-      { label: "Save as a book (EPUB)", icon: "book", run: () => this.#export(saved, title, "epub") },
-      { label: "Save as a page (HTML)", icon: "book", run: () => this.#export(saved, title, "html") },
-      { label: "Save as Markdown", icon: "book", run: () => this.#export(saved, title, "markdown") },
-      { label: "Delete…", icon: "trash", run: () => this.#remove(saved, title) },
+      { label: t("library.rename_menu"), icon: "edit", run: () => this.#rename(saved, title) },
+      { label: t("turn.branch_here"), icon: "branch", run: () => this.#branch(saved, title) },
+      { label: t("library.export"), icon: "download", run: () => this.#export(saved, title) },
+      { label: t("library.epub"), icon: "book", run: () => this.#export(saved, title, "epub") },
+      { label: t("library.html"), icon: "book", run: () => this.#export(saved, title, "html") },
+      { label: t("library.markdown"), icon: "book", run: () => this.#export(saved, title, "markdown") },
+      { label: t("library.delete_menu"), icon: "trash", run: () => this.#remove(saved, title) },
     ]));
-    const facts = [saved.turns === 0 ? "at the beginning" : saved.turns === 1 ? "1 turn" : `${saved.turns} turns`, saved.updated ? ago(saved.updated) : "", saved.parent ? "a branch" : ""].filter(Boolean).join(" · ");
+    const facts = [saved.turns === 0 ? t("library.at_beginning") : t("library.turns", { count: saved.turns }), saved.updated ? ago(saved.updated) : "", saved.parent ? t("library.branch") : ""].filter(Boolean).join(" · ");
     return h("article", { class: "card saved-card" },
-      h("a", { class: "saved-link", href: `/play/${encodeURIComponent(saved.id)}#narrative`, "aria-label": `Continue ${title}${saved.ending ? `, ended: ${saved.ending}` : ""}` },
+      h("a", { class: "saved-link", href: `/play/${encodeURIComponent(saved.id)}#narrative`, "aria-label": saved.ending ? t("library.continue_ended", { title, ending: saved.ending }) : t("library.continue", { title }) },
         h("div", { class: "card-picture" }, picture(saved.picture ?? story?.cover, saved.story ?? saved.id)),
-        h("div", { class: "card-text" }, h("h3", { text: title, dir: "auto" }), saved.ending ? h("p", { class: "ended" }, icon("spark"), h("span", { text: `Ended: ${saved.ending}`, dir: "auto", lang: saved.language })) : "",
-          h("p", { class: "excerpt", text: saved.excerpt || "Not begun yet.", dir: "auto", lang: saved.excerpt ? saved.language : null }), h("p", { class: "quiet", text: facts }))), more);
+        h("div", { class: "card-text" }, h("h3", { text: title, dir: "auto" }), saved.ending ? h("p", { class: "ended" }, icon("spark"), h("span", { text: t("library.ended", { ending: saved.ending }), dir: "auto", lang: saved.language })) : "",
+          h("p", { class: "excerpt", text: saved.excerpt || t("library.not_begun"), dir: "auto", lang: saved.excerpt ? saved.language : null }), h("p", { class: "quiet", text: facts }))), more);
   }
 
   /** A title is one line: what a text area would let in has no place on a card. */
@@ -134,7 +135,7 @@ export class LibraryView {
       if (!ok.disabled) field.form.requestSubmit(ok);
     });
     queueMicrotask(() => { field.focus(); field.select(); });
-    const answer = await ask("Rename", [h("label", { for: "title-field", text: "Name of this story" }), field], [{ label: "Close", value: "" }, { label: "Rename", value: "ok", kind: "filled" }]);
+    const answer = await ask(t("library.rename"), [h("label", { for: "title-field", text: t("library.name") }), field], [{ label: t("page.close"), value: "" }, { label: t("library.rename"), value: "ok", kind: "filled" }]);
     if (answer !== "ok" || !(await this.#attempt(title, () => api.rename(saved.id, field.value)))) return;
     await this.load();
     this.node.querySelector(`[data-session="${CSS.escape(saved.id)}"]`)?.focus();
@@ -159,16 +160,16 @@ export class LibraryView {
         if (error.status !== 404) throw error;
         await this.load();
         document.getElementById("stories-title").focus();
-        throw new ApiError(`“${title}” is not here any more: it has been deleted elsewhere.`, 404);
+        throw new ApiError(t("library.deleted_elsewhere", { title }), 404);
       }
     });
   }
 
   async #remove(saved, title) {
-    if (!(await confirm(`Delete “${title}”?`, "Its turns, pictures and state are removed from this computer. Export it first to keep a copy.", "Delete"))) return;
+    if (!(await confirm(t("library.delete_ask", { title }), t("library.delete_note"), t("library.delete")))) return;
     const before = this.#links().findIndex((link) => link.parentElement.querySelector(`[data-session="${CSS.escape(saved.id)}"]`));
     if (!(await this.#attempt(title, () => api.remove(saved.id)))) return;
-    snackbar(`“${title}” is deleted.`);
+    snackbar(t("library.deleted", { title }));
     await this.load();
     (this.#links().slice(0, before + 1).at(-1) ?? document.getElementById("stories-title")).focus();
   }

@@ -3,6 +3,7 @@
  * a multiplication; the rows in use are written again as one scrolls.
  */
 import { clockTime, h, setText } from "./dom.js";
+import { t } from "./words.js";
 
 const ROW = 22;
 const SPARE = 6;
@@ -21,10 +22,10 @@ export class LogView {
     this.following = true;
     this.rows = [];
     this.canvas = h("div", { class: "log-canvas" });
-    this.scroller = h("div", { class: "log", role: "group", "aria-label": `Log of ${name}`, tabindex: "0" }, this.canvas);
+    this.scroller = h("div", { class: "log", role: "group", "aria-label": t("log.of", { name }), tabindex: "0" }, this.canvas);
     this.count = h("span", { class: "quiet log-count" });
-    this.nothing = h("p", { class: "log-nothing quiet", hidden: true }, "Nothing passes this filter. ",
-      h("button", { class: "button text small", text: "Show every line", on: { click: () => this.#showEverything() } }));
+    this.nothing = h("p", { class: "log-nothing quiet", hidden: true }, t("log.nothing"), " ",
+      h("button", { class: "button text small", text: t("log.every"), on: { click: () => this.#showEverything() } }));
     this.node = h("div", { class: "log-view" }, this.#bar(name), this.scroller, this.nothing);
     this.scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     new ResizeObserver(() => this.draw()).observe(this.scroller);
@@ -37,9 +38,9 @@ export class LogView {
   }
 
   #bar(name) {
-    const level = h("select", { "aria-label": `Least level shown for ${name}` }, ...LEVELS.map((value, index) => h("option", { value: index, text: index ? `${value} and above` : "every level" })));
+    const level = h("select", { "aria-label": t("log.level", { name }) }, ...LEVELS.map((value, index) => h("option", { value: index, text: index ? t("log.above", { level: value }) : t("log.every_level") })));
     level.addEventListener("change", () => { this.level = Number(level.value); this.#refilter(); });
-    const search = h("input", { type: "search", placeholder: "Filter", "aria-label": `Filter the log of ${name}` });
+    const search = h("input", { type: "search", placeholder: t("log.filter"), "aria-label": t("log.filter_named", { name }) });
     search.addEventListener("input", () => { this.words = search.value.toLowerCase(); this.#refilter(); });
     this.controls = { level, search };
     return h("div", { class: "log-bar" }, level, search, this.count);
@@ -75,8 +76,7 @@ export class LogView {
       this.total = total;
       this.canvas.style.height = `${total * ROW}px`;
       this.scroller.style.height = `${Math.min(Math.max(total, 1), TALLEST) * ROW + 16}px`;
-      const lines = total === 1 ? "1 line" : `${total.toLocaleString("en")} lines`;
-      setText(this.count, this.matches ? `${lines} of ${this.lines.length.toLocaleString("en")}` : lines);
+      setText(this.count, this.matches ? t("log.lines_of", { count: total, total: this.lines.length }) : t("log.lines", { count: total }));
     }
     this.scroller.hidden = total === 0 && this.matches !== null;
     this.nothing.hidden = !this.scroller.hidden;

@@ -2,6 +2,7 @@
 import { api } from "./api.js";
 import { coded, duration, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
+import { t } from "./words.js";
 
 /**
  * @typedef {{name: string, title: string, address: string}} Preset
@@ -16,14 +17,14 @@ const LONGEST_KEY = 2000;
 const PAUSE = 200;
 /** The choice in the list of models that stands for a name it does not have. */
 const ANOTHER = "\n";
-const PLACES = { keyring: "Kept in the system’s keyring.", file: "Kept in a file that only you can open." };
-const KEY_NOTE = "Most servers on your own computer want none.";
+const PLACES = { keyring: t("model.keyring"), file: t("model.file") };
+const KEY_NOTE = t("model.no_key");
 
 /** @param {() => void} changed the model is another one now, or none */
 export function modelSection(changed) {
-  const place = h("div", {}, h("p", { class: "quiet", text: "Reading…" }));
+  const place = h("div", {}, h("p", { class: "quiet", text: t("model.reading") }));
   show(place, changed);
-  return h("section", { class: "model" }, h("h3", { text: "Language model" }), place);
+  return h("section", { class: "model" }, h("h3", { text: t("narrator.llm") }), place);
 }
 
 async function show(place, changed) {
@@ -45,8 +46,8 @@ class ModelForm {
   constructor(view, saved) {
     this.view = view;
     this.saved = saved;
-    this.found = h("div", { class: "model-found", role: "group", "aria-label": "Found on this computer", hidden: true });
-    this.details = h("details", { class: "model-form" }, h("summary", {}, h("span", { text: view.address ? "Change" : "Set up a model" })));
+    this.found = h("div", { class: "model-found", role: "group", "aria-label": t("model.found"), hidden: true });
+    this.details = h("details", { class: "model-form" }, h("summary", {}, h("span", { text: view.address ? t("model.change") : t("model.set_up") })));
     this.nodes = [h("p", { class: "quiet", text: summary(view) }), ...remarks(view)];
     if (view.missing) return;
     this.#fields();
@@ -58,29 +59,29 @@ class ModelForm {
   #fields() {
     const { view } = this;
     const options = [...view.presets.map(({ name, title }) => h("option", { value: name, text: title, selected: name === view.preset }))];
-    if (!view.preset) options.unshift(h("option", { value: "", text: "Another", selected: true }));
+    if (!view.preset) options.unshift(h("option", { value: "", text: t("model.another"), selected: true }));
     this.preset = h("select", { id: "model-preset" }, ...options);
     this.address = h("input", { class: "field", id: "model-address", type: "url", value: view.address, maxlength: 500, autocomplete: "off", spellcheck: "false", placeholder: "http://127.0.0.1:11434/v1" });
     this.key = h("input", { class: "field", id: "model-key", type: "password", maxlength: LONGEST_KEY, autocomplete: "off", spellcheck: "false", "aria-describedby": "model-key-note", placeholder: view.key ? "••••••••" : "" });
-    this.keyNote = h("p", { class: "quiet", id: "model-key-note", text: view.key ? `${PLACES[view.key]} It is not shown again.` : KEY_NOTE });
-    this.remove = h("button", { class: "button text", type: "button", text: "Remove the key", hidden: !view.key, on: { click: () => this.#removeKey() } });
+    this.keyNote = h("p", { class: "quiet", id: "model-key-note", text: view.key ? PLACES[view.key] : KEY_NOTE });
+    this.remove = h("button", { class: "button text", type: "button", text: t("model.remove_key"), hidden: !view.key, on: { click: () => this.#removeKey() } });
     this.names = h("select", { id: "model-name", "aria-describedby": "model-name-note" });
-    this.name = h("input", { class: "field", id: "model-other-name", "aria-label": "Name of the model", maxlength: LONGEST_NAME, value: view.model, autocomplete: "off", spellcheck: "false", hidden: true });
+    this.name = h("input", { class: "field", id: "model-other-name", "aria-label": t("model.name"), maxlength: LONGEST_NAME, value: view.model, autocomplete: "off", spellcheck: "false", hidden: true });
     this.nameNote = h("p", { class: "quiet", id: "model-name-note", role: "status" });
     this.timeout = number("model-timeout", view.timeout, 1, 600);
     this.inputPrice = number("model-input-price", view.inputPrice || "", 0, 10000);
     this.outputPrice = number("model-output-price", view.outputPrice || "", 0, 10000);
     this.result = h("p", { class: "model-result", role: "status" });
-    this.test = h("button", { class: "button tonal", type: "button", text: "Test", on: { click: () => this.#test() } });
-    this.save = h("button", { class: "button filled", type: "submit", text: "Save" });
-    const forget = h("button", { class: "button text", type: "button", text: "Forget this model", on: { click: () => this.#forget() } });
+    this.test = h("button", { class: "button tonal", type: "button", text: t("model.test"), on: { click: () => this.#test() } });
+    this.save = h("button", { class: "button filled", type: "submit", text: t("model.save") });
+    const forget = h("button", { class: "button text", type: "button", text: t("model.forget"), on: { click: () => this.#forget() } });
     const form = h("form", { novalidate: true },
-      field("Server", this.preset), field("Address", this.address), field("Key", this.key, h("div", {}, this.keyNote, this.remove)),
-      field("Model", this.names, this.nameNote, this.name),
-      h("details", { class: "model-more" }, h("summary", {}, h("span", { text: "Time and price" })),
-        field("Seconds to wait for an answer", this.timeout),
-        field("Dollars for a million tokens read", this.inputPrice), field("Dollars for a million tokens written", this.outputPrice),
-        h("p", { class: "quiet", text: "With prices, the menu of a turn says what it cost." })),
+      field(t("model.server"), this.preset), field(t("model.address"), this.address), field(t("model.key"), this.key, h("div", {}, this.keyNote, this.remove)),
+      field(t("model.model"), this.names, this.nameNote, this.name),
+      h("details", { class: "model-more" }, h("summary", {}, h("span", { text: t("model.more") })),
+        field(t("model.timeout"), this.timeout),
+        field(t("model.input_price"), this.inputPrice), field(t("model.output_price"), this.outputPrice),
+        h("p", { class: "quiet", text: t("model.price_note") })),
       h("div", { class: "model-actions" }, view.address ? forget : "", this.test, this.save), this.result);
     this.#offer([]);
     this.preset.addEventListener("change", () => {
@@ -108,14 +109,14 @@ class ModelForm {
     this.removed = false;
     this.remove.hidden = !this.view.key || !same;
     this.key.placeholder = this.view.key && same ? "••••••••" : "";
-    setText(this.keyNote, this.view.key ? (same ? `${PLACES[this.view.key]} It is not shown again.` : "The key that is kept is for another server, and goes when you save.") : KEY_NOTE);
+    setText(this.keyNote, this.view.key ? (same ? PLACES[this.view.key] : t("model.other_key")) : KEY_NOTE);
   }
 
   #removeKey() {
     this.removed = true;
     this.remove.hidden = true;
     this.key.value = this.key.placeholder = "";
-    setText(this.keyNote, "The key goes when you save.");
+    setText(this.keyNote, t("model.key_goes"));
     this.key.focus();
   }
 
@@ -126,9 +127,9 @@ class ModelForm {
     const others = servers.filter(({ address }) => !sameServer(address, this.view.address));
     this.found.hidden = !others.length;
     this.found.replaceChildren(...others.map((server) => {
-      const has = server.wantsKey ? "it wants a key" : server.models.length === 1 ? server.models[0] : `${server.models.length || "no"} models`;
-      const use = h("button", { class: "button tonal", text: "Use it", "aria-label": `Use ${server.title}`, on: { click: () => this.#use(server) } });
-      return h("div", { class: "setting" }, h("div", {}, h("strong", { text: `${server.title} runs on this computer` }), h("p", { class: "quiet", dir: "auto", text: has })), use);
+      const has = server.wantsKey ? t("model.wants_key") : server.models.length === 1 ? server.models[0] : server.models.length ? t("model.models", { count: server.models.length }) : t("model.none");
+      const use = h("button", { class: "button tonal", text: t("model.use"), "aria-label": t("model.use_named", { name: server.title }), on: { click: () => this.#use(server) } });
+      return h("div", { class: "setting" }, h("div", {}, h("strong", { text: t("model.runs", { name: server.title }) }), h("p", { class: "quiet", dir: "auto", text: has })), use);
     }));
   }
 
@@ -149,12 +150,12 @@ class ModelForm {
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
     if (this.asking !== asked) return;
     if (!this.address.value.trim()) return this.#offer([]);
-    setText(this.nameNote, "Asking the server for its models…");
+    setText(this.nameNote, t("model.asking"));
     this.names.setAttribute("aria-busy", "true");
     try {
       const { models, leftOut, says, advice } = await api.listModels(this.#server());
       if (this.asking !== asked) return; // another address was entered meanwhile
-      this.#offer(models, models.length ? counted(models.length, leftOut) : [says || "The server lists no model.", advice].filter(Boolean).join(" "));
+      this.#offer(models, models.length ? counted(models.length, leftOut) : [says || t("model.lists_none"), advice].filter(Boolean).join(" "));
     } catch (error) {
       if (this.asking === asked) this.#offer([], error.message);
     } finally {
@@ -167,7 +168,7 @@ class ModelForm {
     const wanted = this.#model() || this.view.model;
     const stays = wanted && (this.touched || models.includes(wanted) || sameServer(this.view.address, this.address.value));
     const chosen = models.includes(wanted) ? wanted : stays || !models.length ? ANOTHER : models[0];
-    this.names.replaceChildren(...models.map((name) => h("option", { value: name, text: name })), h("option", { value: ANOTHER, text: "Another name…" }));
+    this.names.replaceChildren(...models.map((name) => h("option", { value: name, text: name })), h("option", { value: ANOTHER, text: t("model.another_name") }));
     this.names.value = chosen;
     this.names.hidden = !models.length;
     if (chosen === ANOTHER) this.name.value = wanted;
@@ -213,22 +214,22 @@ class ModelForm {
   }
 
   #test() {
-    return this.#busy(this.test, "Asking for a sentence…", async () => {
+    return this.#busy(this.test, t("model.testing"), async () => {
       const { ok, seconds, words, says, advice } = await api.testModel(this.#server());
       if (!ok) this.#say([says, advice].filter(Boolean).join(" "), "wrong");
-      else this.#say(words ? `It answered in ${duration(seconds)}: “${words}”` : `It answered in ${duration(seconds)}, without words: it may think before it speaks.`, "good");
+      else this.#say(words ? t("model.answered", { time: duration(seconds), words }) : t("model.speechless", { time: duration(seconds) }), "good");
     });
   }
 
   #save() {
-    return this.#busy(this.save, "Saving…", async () => {
+    return this.#busy(this.save, t("settings.saving"), async () => {
       await api.saveModel({ ...this.#server(), inputPrice: Number(this.inputPrice.value) || 0, outputPrice: Number(this.outputPrice.value) || 0 });
       await this.saved();
     });
   }
 
   #forget() {
-    return this.#busy(this.save, "Forgetting…", async () => {
+    return this.#busy(this.save, t("model.forgetting"), async () => {
       await api.forgetModel();
       await this.saved();
     });
@@ -236,16 +237,16 @@ class ModelForm {
 }
 
 function summary({ address, model }) {
-  if (!address) return "None yet. With one, a story can be told as it goes, in any words. A story’s own rules work without.";
-  return `${model || "The server’s only model"}, at ${address}`;
+  if (!address) return t("model.none_yet");
+  return t("model.at", { model: model || t("model.only"), address });
 }
 
 /** @param {ModelView} view */
 function remarks({ address, environment, missing, problem }) {
   const lines = [
-    missing && `A language model ${missing}`,
+    missing && t("model.missing", { reason: missing }),
     problem,
-    environment && `\`${environment}\` was set where Narratoria was started. ${address || environment.startsWith("NARRATORIA") ? "It is used in place of what is chosen here." : "It is used until you choose a model here."}`,
+    environment && (address || environment.startsWith("NARRATORIA") ? t("model.environment", { name: environment }) : t("model.environment_until", { name: environment })),
   ];
   return lines.filter(Boolean).map((line) => h("p", { class: "quiet model-remark" }, ...coded(line)));
 }
@@ -259,8 +260,8 @@ function number(id, value, min, max) {
 }
 
 function counted(number, leftOut) {
-  const models = number === 1 ? "1 model" : `${number.toLocaleString("en")} models`;
-  return leftOut ? `${models}. Left out: ${leftOut.toLocaleString("en")}.` : models;
+  const models = t("model.models", { count: number });
+  return leftOut ? t("model.left_out", { models, number: leftOut }) : models;
 }
 
 function sameServer(one, other) {

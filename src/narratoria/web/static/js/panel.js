@@ -6,6 +6,7 @@ import { icon } from "./icons.js";
 import { isObject } from "./merge.js";
 import { returnTo } from "./moves.js";
 import { prefs, setPrefs } from "./prefs.js";
+import { t } from "./words.js";
 
 /** Least free space beside the story, in pixels, in which the panel is shown there. */
 const LEAST = 244;
@@ -55,11 +56,11 @@ export class WorldPanel {
     this.view = view;
     this.frame = frame;
     this.parts = view.parts.map((part) => new Part(part, this));
-    this.close = h("button", { class: "icon-button", "aria-label": "Close the world", on: { click: () => this.dialog.close() } }, icon("close"));
-    this.dialog = h("dialog", { class: "sheet", "aria-label": "World" }, this.close);
+    this.close = h("button", { class: "icon-button", "aria-label": t("panel.close"), on: { click: () => this.dialog.close() } }, icon("close"));
+    this.dialog = h("dialog", { class: "sheet", "aria-label": t("panel.world") }, this.close);
     this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
-    this.node = h("aside", { class: "world", "aria-label": "World", tabindex: "0" }, ...this.parts.map((part) => part.node));
-    this.button = h("button", { class: "icon-button world-button", "aria-label": "World", title: "World", on: { click: () => this.#toggle() } }, icon("map"));
+    this.node = h("aside", { class: "world", "aria-label": t("panel.world"), tabindex: "0" }, ...this.parts.map((part) => part.node));
+    this.button = h("button", { class: "icon-button world-button", "aria-label": t("panel.world"), title: t("panel.world"), on: { click: () => this.#toggle() } }, icon("map"));
     document.body.append(this.dialog);
     new ResizeObserver(() => this.#place()).observe(frame.querySelector(".page"));
     addEventListener("resize", () => this.#place());
@@ -185,12 +186,12 @@ class Part {
     const link = (id) => `/play/${encodeURIComponent(id)}#narrative`;
     const row = (kind, symbol, ...content) => h("li", { class: `map-${kind}` }, icon(symbol), ...content);
     const rows = points.map(({ turn, name, branch }) => (branch
-      ? row("branch", "branch", h("a", { href: link(branch), dir: "auto", text: name }), h("span", { class: "quiet", text: `from turn ${turn}` }))
+      ? row("branch", "branch", h("a", { href: link(branch), dir: "auto", text: name }), h("span", { class: "quiet", text: t("panel.from_turn", { turn }) }))
       : row("moment", "flag", turn === last ? h("span", { dir: "auto", text: name })
-        : h("button", { class: "link", dir: "auto", text: name, on: { click: () => this.#return(name) } }), h("span", { class: "quiet", text: `turn ${turn}` }))));
+        : h("button", { class: "link", dir: "auto", text: name, on: { click: () => this.#return(name) } }), h("span", { class: "quiet", text: t("panel.turn", { turn }) }))));
     this.body.replaceChildren(h("ol", { class: "world-map" },
-      parent ? row("parent", "back", h("a", { href: link(parent.id), dir: "auto", text: parent.title }), h("span", { class: "quiet", text: `up to turn ${parent.turn ?? 0}` })) : row("start", "book", h("span", { text: "The beginning" })),
-      ...rows, row("here", "spark", h("span", { text: "You are here" }), h("span", { class: "quiet", text: last ? `turn ${last}` : "" }))));
+      parent ? row("parent", "back", h("a", { href: link(parent.id), dir: "auto", text: parent.title }), h("span", { class: "quiet", text: t("panel.up_to", { turn: parent.turn ?? 0 }) })) : row("start", "book", h("span", { text: t("panel.beginning") })),
+      ...rows, row("here", "spark", h("span", { text: t("panel.here") }), h("span", { class: "quiet", text: last ? t("panel.turn", { turn: last }) : "" }))));
   }
 
   #return(name) {
@@ -205,7 +206,7 @@ class Part {
 
   _draw_endings({ found, total }) {
     const dots = Array.from({ length: total }, (_, index) => h("i", { class: index < found.length ? "found" : null }));
-    this.body.replaceChildren(h("p", { class: "world-count" }, h("span", { class: "dots", "aria-hidden": "true" }, ...dots), h("span", { text: `${found.length} of ${total}` })),
+    this.body.replaceChildren(h("p", { class: "world-count" }, h("span", { class: "dots", "aria-hidden": "true" }, ...dots), h("span", { text: t("panel.found", { found: found.length, total }) })),
       h("ul", {}, ...found.map((text) => h("li", { dir: "auto", text }))));
   }
 }

@@ -2,6 +2,7 @@
 import { h, setAttribute, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { prefs, setPrefs } from "./prefs.js";
+import { t } from "./words.js";
 
 /** @param {number} seconds @returns {string} as a clock shows them */
 function clock(seconds) {
@@ -32,7 +33,7 @@ export function makePlayer(tag, { url, title, loop }) {
   const button = (run) => h("button", { class: "icon-button", type: "button", on: { click: run } });
   const play = button(() => (element.paused ? start() : element.pause()));
   const mute = button(() => { setPrefs({ muted: !prefs().muted }); applyLoudness(); });
-  const seek = h("input", { type: "range", class: "seek", min: 0, max: 1, step: "any", value: 0, "aria-label": `Position in ${title}` });
+  const seek = h("input", { type: "range", class: "seek", min: 0, max: 1, step: "any", value: 0, "aria-label": t("player.position", { title }) });
   const time = h("span", { class: "player-time", "aria-hidden": "true" });
   const full = tag === "video" && document.fullscreenEnabled ? button(() => (document.fullscreenElement ? document.exitFullscreen() : node.requestFullscreen())) : "";
   const node = h("div", { class: `player ${tag}` }, element, h("div", { class: "player-bar", role: "group", "aria-label": title }, play, seek, time, mute, full));
@@ -49,11 +50,11 @@ export function makePlayer(tag, { url, title, loop }) {
     if (known) seek.max = String(duration);
     if (!seek.matches(":active")) seek.value = String(currentTime);
     seek.style.setProperty("--at", known ? `${(100 * Number(seek.value)) / duration}%` : "0%");
-    setAttribute(seek, "aria-valuetext", `${clock(currentTime)} of ${clock(duration)}`);
+    setAttribute(seek, "aria-valuetext", t("media.place", { place: clock(currentTime), total: clock(duration) }));
     setText(time, known ? `${clock(currentTime)} / ${clock(duration)}` : clock(currentTime));
-    put(play, paused ? "play" : "pause", `${paused ? "Play" : "Pause"} ${title}`);
-    put(mute, element.muted ? "muted" : "sound", element.muted ? "Sound on" : "Sound off");
-    if (full) put(full, "full", `Full screen: ${title}`);
+    put(play, paused ? "play" : "pause", paused ? t("player.play", { title }) : t("player.pause", { title }));
+    put(mute, element.muted ? "muted" : "sound", element.muted ? t("player.sound_on") : t("player.sound_off"));
+    if (full) put(full, "full", t("player.full", { title }));
   }
   for (const type of ["loadedmetadata", "durationchange", "timeupdate", "play", "pause", "ended", "volumechange"]) element.addEventListener(type, show);
   seek.addEventListener("input", () => { element.currentTime = Number(seek.value); show(); });

@@ -3,6 +3,7 @@ import { api } from "./api.js";
 import { h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { snackbar } from "./dialogs.js";
+import { t } from "./words.js";
 
 /** Milliseconds after the last letter. */
 const PAUSE = 180;
@@ -21,11 +22,10 @@ const alike = (text) => text.replace(/[‘’‚‛′]/g, "'").replace(/[“”
 const folded = (text) => alike(text).normalize("NFKD").replace(ACCENTS, "").toUpperCase().toLowerCase();
 const wordsOf = (query) => [...alike(query).matchAll(/"([^"]*)"|([^\s"]+)/g)].map((match) => folded((match[1] ?? match[2]).replace(/[*`]/g, "")).trim()).filter(Boolean);
 
-const nameOf = (turn) => (turn ? `Turn ${turn.toLocaleString("en")}` : "Prologue");
+const nameOf = (turn) => (turn ? t("turn.number", { turn }) : t("turn.prologue"));
 
 function countOf(total) {
-  if (total > 1) return `${total.toLocaleString("en")} turns, the newest first`;
-  return total ? "1 turn" : "Nothing found. Every word has to stand in the same turn.";
+  return total ? t("search.count", { count: total }) : t("search.none");
 }
 
 export class StorySearch {
@@ -33,12 +33,12 @@ export class StorySearch {
   constructor(game, story) {
     this.game = game;
     this.story = story;
-    this.field = h("input", { class: "search-field", type: "search", id: "search-field", "aria-label": "Search the story", placeholder: "Search the story", maxlength: LONGEST_QUERY, autocomplete: "off", spellcheck: "false", enterkeyhint: "search", dir: "auto" });
-    const close = h("button", { class: "icon-button", type: "button", "aria-label": "Close search", on: { click: () => this.dialog.close() } }, icon("close"));
+    this.field = h("input", { class: "search-field", type: "search", id: "search-field", "aria-label": t("shell.search"), placeholder: t("shell.search"), maxlength: LONGEST_QUERY, autocomplete: "off", spellcheck: "false", enterkeyhint: "search", dir: "auto" });
+    const close = h("button", { class: "icon-button", type: "button", "aria-label": t("search.close"), on: { click: () => this.dialog.close() } }, icon("close"));
     this.count = h("p", { class: "search-count quiet", role: "status" });
     this.list = h("ol", { class: "search-results" });
     this.more = h("button", { class: "button tonal small search-more", type: "button", hidden: true, on: { click: () => this.#search(this.last) } });
-    this.dialog = h("dialog", { class: "search", "aria-label": "Search the story" },
+    this.dialog = h("dialog", { class: "search", "aria-label": t("shell.search") },
       h("form", { role: "search", class: "search-head" }, icon("search"), this.field, close),
       h("div", { class: "search-body" }, this.count, this.list, this.more));
     this.field.addEventListener("input", () => this.#typed());
@@ -96,7 +96,7 @@ export class StorySearch {
       this.last = turns.at(-1)?.turn;
       if (before !== undefined && !left) this.list.lastElementChild.firstElementChild.focus(); // the button goes
       this.more.hidden = !left;
-      setText(this.more, `Show ${Math.min(left, PART)} more of ${left.toLocaleString("en")}`);
+      setText(this.more, t("search.more", { more: Math.min(left, PART), left }));
     } catch (error) {
       if (!asking.signal.aborted) this.#show([], error.message);
     }
@@ -115,7 +115,7 @@ export class StorySearch {
     this.list.append(...turns.map((hit) => {
       const excerpt = hit.excerpt.map(({ text, found }) => (found ? h("mark", { text }) : text));
       const button = h("button", { class: hit.said ? "search-hit said" : "search-hit", type: "button", on: { click: () => this.#go(hit, button) } },
-        h("span", { class: "search-turn quiet", text: hit.said ? `${nameOf(hit.turn)} · you said` : nameOf(hit.turn) }),
+        h("span", { class: "search-turn quiet", text: hit.said ? t("search.said", { turn: nameOf(hit.turn) }) : nameOf(hit.turn) }),
         h("span", { class: "visually-hidden", text: ": " }), h("span", { class: "search-excerpt", dir: "auto" }, ...excerpt));
       return h("li", {}, button);
     }));
@@ -129,7 +129,7 @@ export class StorySearch {
     if (location.hash.slice(1).split("/")[0] !== "narrative") location.hash = "#narrative";
     this.story.goTo(turn, newer, (part) => {
       this.dialog.close();
-      if (!part) return snackbar("This turn has been taken back meanwhile.");
+      if (!part) return snackbar(t("search.undone"));
       part.focus();
       return mark(part.node, words);
     });

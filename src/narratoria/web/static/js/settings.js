@@ -19,12 +19,12 @@ import { languages, t } from "./words.js";
 /** @typedef {{key: string, title: string, description?: string, kind?: string, value?: any, source?: string, options?: any[]}} SkillField */
 
 const NARRATORS = {
-  story: ["As the story asks", "Its own narrators, in the order its author chose."],
-  rules: ["The story’s rules", "What the author wrote, for the words the author thought of."],
-  paraphrase: ["The story’s closest rule", "The author’s rules, found also when you say it in other words."],
-  local: ["This computer", "Plans with the tools there are, without a model, for any words in English."],
-  llm: ["Language model", "A model of your own or a provider’s tells the story as it goes."],
-  template: ["Plain", "Says in short sentences what happened. It is always there when the others pass."],
+  story: [t("narrator.story"), t("narrator.story_note")],
+  rules: [t("narrator.rules"), t("narrator.rules_note")],
+  paraphrase: [t("narrator.paraphrase"), t("narrator.paraphrase_note")],
+  local: [t("narrator.local"), t("narrator.local_note")],
+  llm: [t("narrator.llm"), t("narrator.llm_note")],
+  template: [t("narrator.template"), t("narrator.template_note")],
 };
 /** A setting that is not saved by then waits for something, and that is said. */
 const SOON = 300;
@@ -32,11 +32,11 @@ const FEW = 3;
 
 /** @param {import("./game.js").Game|null} game */
 export function openSettings(game) {
-  const close = h("button", { class: "icon-button", "aria-label": "Close settings" }, icon("close"));
+  const close = h("button", { class: "icon-button", "aria-label": t("settings.close") }, icon("close"));
   const note = new Note();
   const story = h("div", { class: "settings-story" });
   const dialog = h("dialog", { class: "dialog settings", "aria-labelledby": "settings-title" },
-    h("header", {}, h("h2", { id: "settings-title", text: "Settings" }), close, note.node), reading(), sound(), modelSection(() => modelChanged(game, story, note)), story, thisBrowser(note));
+    h("header", {}, h("h2", { id: "settings-title", text: t("settings.title") }), close, note.node), reading(), sound(), modelSection(() => modelChanged(game, story, note)), story, thisBrowser(note));
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
@@ -46,7 +46,7 @@ export function openSettings(game) {
 }
 
 function modelChanged(game, story, note) {
-  note.say(game ? "Saved. Who tells this story is chosen below." : "Saved.");
+  note.say(game ? t("settings.saved_below") : t("settings.saved"));
   if (game) showSessionSettings(game, story, note);
 }
 
@@ -69,24 +69,24 @@ class Note {
 
 function reading() {
   const now = prefs();
-  const size = h("input", { type: "range", min: SIZES.min, max: SIZES.max, value: now.size, id: "pref-size", "aria-valuetext": `${now.size} px` });
-  const number = h("span", { "aria-hidden": "true", class: "quiet", text: `${now.size} px` });
+  const size = h("input", { type: "range", min: SIZES.min, max: SIZES.max, value: now.size, id: "pref-size", "aria-valuetext": t("unit.pixels", { value: now.size }) });
+  const number = h("span", { "aria-hidden": "true", class: "quiet", text: t("unit.pixels", { value: now.size }) });
   size.addEventListener("input", () => {
     setPrefs({ size: Number(size.value) });
-    setText(number, `${size.value} px`);
-    size.setAttribute("aria-valuetext", `${size.value} px`);
+    setText(number, t("unit.pixels", { value: Number(size.value) }));
+    size.setAttribute("aria-valuetext", t("unit.pixels", { value: Number(size.value) }));
   });
-  return h("section", {}, h("h3", { text: "Reading" }), languageField(),
-    choice("Theme", "theme", now.theme, [["dark", "Dark"], ["light", "Light"], ["system", "As the system"]]),
-    choice("Typeface", "font", now.font, [["serif", "Serif"], ["sans", "Sans serif"], ["system", "The system’s"]]),
-    h("p", { class: "quiet", text: "Source Serif Pro (SIL Open Font License 1.1) and Roboto (Apache License 2.0)." }),
-    choice("Width", "width", now.width, [["narrow", "Narrow"], ["medium", "Medium"], ["wide", "Wide"]]),
-    choice("Line height", "line", now.line, [["tight", "Tight"], ["normal", "Normal"], ["loose", "Loose"]]),
-    choice("Contrast", "contrast", now.contrast, [["system", "As the system"], ["normal", "Normal"], ["more", "High"]]),
-    choice("Pace of new text", "pace", now.pace, [["instant", "At once"], ["normal", "Gentle"], ["slow", "Slow"]]),
-    choice("Motion", "motion", now.motion, [["system", "As the system"], ["full", "Full"], ["reduce", "Reduced"]]),
-    h("div", { class: "setting" }, h("label", { for: "pref-size", text: "Text size" }), h("div", { class: "sized" }, size, number)),
-    h("p", { class: "sample", "aria-hidden": "true", text: "The lamp is lit, and somebody at sea sees it." }));
+  return h("section", {}, h("h3", { text: t("settings.reading") }), languageField(),
+    choice(t("settings.theme"), "theme", now.theme, [["dark", t("settings.dark")], ["light", t("settings.light")], ["system", t("settings.as_system")]]),
+    choice(t("settings.typeface"), "font", now.font, [["serif", t("settings.serif")], ["sans", t("settings.sans")], ["system", t("settings.systems")]]),
+    h("p", { class: "quiet", text: t("settings.fonts") }),
+    choice(t("settings.width"), "width", now.width, [["narrow", t("settings.narrow")], ["medium", t("settings.medium")], ["wide", t("settings.wide")]]),
+    choice(t("settings.line"), "line", now.line, [["tight", t("settings.tight")], ["normal", t("settings.normal")], ["loose", t("settings.loose")]]),
+    choice(t("settings.contrast"), "contrast", now.contrast, [["system", t("settings.as_system")], ["normal", t("settings.normal")], ["more", t("settings.high")]]),
+    choice(t("settings.pace"), "pace", now.pace, [["instant", t("settings.instant")], ["normal", t("settings.gentle")], ["slow", t("settings.slow")]]),
+    choice(t("settings.motion"), "motion", now.motion, [["system", t("settings.as_system")], ["full", t("settings.full")], ["reduce", t("settings.reduced")]]),
+    h("div", { class: "setting" }, h("label", { for: "pref-size", text: t("settings.size") }), h("div", { class: "sized" }, size, number)),
+    h("p", { class: "sample", "aria-hidden": "true", text: t("settings.sample") }));
 }
 
 /** The server writes the page in the language that is set here, so the page comes anew. */
@@ -105,19 +105,19 @@ function languageField() {
 /** What is heard: of the story's own sounds, and of the browser's voices. */
 function sound() {
   const now = prefs();
-  const volume = h("input", { type: "range", min: 0, max: 100, value: now.volume, id: "pref-volume", "aria-valuetext": `${now.volume} %` });
-  const number = h("span", { "aria-hidden": "true", class: "quiet", text: `${now.volume} %` });
+  const volume = h("input", { type: "range", min: 0, max: 100, value: now.volume, id: "pref-volume", "aria-valuetext": t("unit.percent", { value: now.volume }) });
+  const number = h("span", { "aria-hidden": "true", class: "quiet", text: t("unit.percent", { value: now.volume }) });
   volume.addEventListener("input", () => {
     setPrefs({ volume: Number(volume.value) });
     applyLoudness();
-    setText(number, `${volume.value} %`);
-    volume.setAttribute("aria-valuetext", `${volume.value} %`);
+    setText(number, t("unit.percent", { value: Number(volume.value) }));
+    volume.setAttribute("aria-valuetext", t("unit.percent", { value: Number(volume.value) }));
   });
-  return h("section", {}, h("h3", { text: "Sound" }),
-    h("div", { class: "setting" }, h("label", { for: "pref-volume", text: "Volume" }), h("div", { class: "sized" }, volume, number)),
-    own("muted", "Mute", "", now.muted, applyLoudness),
-    own("ambience", "Ambience", "Sounds that a story gives a place go on by themselves, and fade into each other.", now.ambience, applyLoudness),
-    canRead() ? own("aloud", "Read aloud", "Each new turn, by a voice of this browser. The menu of a turn reads that one.", now.aloud, () => prefs().aloud || stopReading()) : "");
+  return h("section", {}, h("h3", { text: t("settings.sound") }),
+    h("div", { class: "setting" }, h("label", { for: "pref-volume", text: t("settings.volume") }), h("div", { class: "sized" }, volume, number)),
+    own("muted", t("settings.mute"), "", now.muted, applyLoudness),
+    own("ambience", t("settings.ambience"), t("settings.ambience_note"), now.ambience, applyLoudness),
+    canRead() ? own("aloud", t("turn.aloud"), t("settings.aloud_note"), now.aloud, () => prefs().aloud || stopReading()) : "");
 }
 
 /** A switch of this browser's own. */
@@ -140,7 +140,7 @@ function choice(label, name, value, options) {
 
 /** Who is signed in: this browser, until it says otherwise. */
 function thisBrowser(note) {
-  const out = h("button", { class: "button tonal", text: "Sign out" });
+  const out = h("button", { class: "button tonal", text: t("settings.sign_out") });
   out.addEventListener("click", async () => {
     out.disabled = true;
     try {
@@ -151,21 +151,21 @@ function thisBrowser(note) {
       note.fail(error);
     }
   });
-  return h("section", {}, h("h3", { text: "This browser" }),
-    h("div", { class: "setting" }, h("span", { text: "Signed in" }), out),
-    h("p", { class: "quiet", text: "Signing out ends it for every window of this browser. To come back, open the address that narratoria play printed last." }));
+  return h("section", {}, h("h3", { text: t("settings.browser") }),
+    h("div", { class: "setting" }, h("span", { text: t("settings.signed_in") }), out),
+    h("p", { class: "quiet", text: t("settings.sign_out_note") }));
 }
 
 async function showSessionSettings(game, place, note) {
-  place.replaceChildren(h("p", { class: "quiet", text: "Reading the settings of this story…" }));
+  place.replaceChildren(h("p", { class: "quiet", text: t("settings.reading_story") }));
   /** @type {SessionSettings} */
   let settings;
   try {
     settings = await api.settings(game.id);
   } catch (error) {
     note.fail(error);
-    const again = h("button", { class: "button tonal", text: "Try again", on: { click: () => { note.say(""); showSessionSettings(game, place, note); } } });
-    place.replaceChildren(h("p", { class: "quiet", text: "The settings of this story could not be read." }), again);
+    const again = h("button", { class: "button tonal", text: t("page.again"), on: { click: () => { note.say(""); showSessionSettings(game, place, note); } } });
+    place.replaceChildren(h("p", { class: "quiet", text: t("settings.unread") }), again);
     return;
   }
   const save = (change, control, revert) => saveChange(game, note, change, control, revert);
@@ -174,11 +174,11 @@ async function showSessionSettings(game, place, note) {
 
 /** The control shows what is wanted while the server is asked, and what is so when it has refused. */
 async function saveChange(game, note, change, control, revert) {
-  const slow = setTimeout(() => note.say(game.busy ? "This is saved when this turn is over…" : "Saving…"), SOON);
+  const slow = setTimeout(() => note.say(game.busy ? t("settings.saved_later") : t("settings.saving")), SOON);
   control.setAttribute("aria-busy", "true");
   try {
     await api.saveSettings(game.id, change);
-    note.say("Saved.");
+    note.say(t("settings.saved"));
   } catch (error) {
     revert();
     note.fail(error);
@@ -190,7 +190,7 @@ async function saveChange(game, note, change, control, revert) {
 
 function narrator({ narrator: current, narrators, missing = {} }, save) {
   let chosen = current;
-  const group = h("div", { class: "options", role: "radiogroup", "aria-label": "Narrator" });
+  const group = h("div", { class: "options", role: "radiogroup", "aria-label": t("settings.narrator") });
   for (const name of narrators) {
     const [label, text] = NARRATORS[name] ?? [name, ""];
     const id = `narrator-${name}`;
@@ -201,29 +201,29 @@ function narrator({ narrator: current, narrators, missing = {} }, save) {
       save({ narrator: name }, input, () => { chosen = before; group.querySelector(`[value="${before}"]`).checked = true; });
     });
     group.append(h("div", { class: "option" }, input, h("div", {}, h("label", { for: id, text: label }),
-      h("p", { class: "quiet", id: `${id}-note`, text: name in missing ? `${text} Not here: ${missing[name]}.` : text }))));
+      h("p", { class: "quiet", id: `${id}-note`, text: name in missing ? t("settings.not_here", { text, reason: missing[name] }) : text }))));
   }
-  return h("section", {}, h("h3", { text: "Who tells this story" }), group);
+  return h("section", {}, h("h3", { text: t("settings.who") }), group);
 }
 
 function skills(settings, game, save) {
   const rows = settings.skills.map((skill) => {
     const health = game.world.skills.get(skill.name) ?? skill;
-    const trouble = health.health !== "healthy" ? `Not well: ${health.reason || health.health}` : "";
+    const trouble = health.health !== "healthy" ? t("settings.not_well", { reason: health.reason || health.health }) : "";
     const row = toggle(`skill-${skill.name}`, skill.name, [skill.description, trouble].filter(Boolean).join(" · "), skill.enabled, (enabled) => ({ skills: { [skill.name]: enabled } }), save);
     return skill.settings?.length ? h("div", {}, row, skillForm(skill, save)) : row;
   });
-  if (!rows.length) return h("section", {}, h("h3", { text: "Skills" }), h("p", { class: "quiet", text: "This story brings no skills." }));
+  if (!rows.length) return h("section", {}, h("h3", { text: t("settings.skills") }), h("p", { class: "quiet", text: t("settings.no_skills") }));
   const off = settings.skills.filter((skill) => !skill.enabled).length;
-  const summary = h("summary", {}, h("h3", { text: "Advanced: skills" }), h("span", { class: "quiet", text: off ? `${off} of ${rows.length} off` : `${rows.length} on` }));
+  const summary = h("summary", {}, h("h3", { text: t("settings.advanced") }), h("span", { class: "quiet", text: off ? t("settings.skills_off", { off, total: rows.length }) : t("settings.skills_on", { total: rows.length }) }));
   return h("section", {}, h("details", { open: rows.length <= FEW || off > 0 }, summary,
-    h("p", { class: "quiet", text: "What the narrator may do. A story is made for all of its skills: with one switched off it may not be possible to reach an ending." }), ...rows));
+    h("p", { class: "quiet", text: t("settings.skills_note") }), ...rows));
 }
 
 /** What a person may set of a skill, in every story. */
 function skillForm(skill, save) {
   const fields = skill.settings.map((field) => skillField(skill.name, field, (value, control, revert) => save({ skillSettings: { [skill.name]: { [field.key]: value } } }, control, revert)));
-  return h("details", { class: "skill-form" }, h("summary", {}, h("span", { text: `Settings of ${skill.name}` })), ...fields);
+  return h("details", { class: "skill-form" }, h("summary", {}, h("span", { text: t("settings.of_skill", { name: skill.name }) })), ...fields);
 }
 
 const asText = (value) => (value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value));
@@ -231,15 +231,15 @@ const asText = (value) => (value === undefined || value === null ? "" : typeof v
 /** @param {string} skill @param {SkillField} field */
 function skillField(skill, { key, title, description = "", kind = "text", value, source, options = [] }, save) {
   const id = `skill-${skill}-${key}`;
-  const kept = kind === "secret" ? "Never written down: say where it is kept, env:VARIABLE or keyring:ENTRY." : "";
-  const written = kind === "json" ? "Written as JSON." : "";
-  const note = [description, kept, written, source === "the story" ? "Set by the story." : ""].filter(Boolean).join(" ");
+  const kept = kind === "secret" ? t("settings.secret") : "";
+  const written = kind === "json" ? t("settings.json") : "";
+  const note = [description, kept, written, source === "the story" ? t("settings.by_story") : ""].filter(Boolean).join(" ");
   const about = { id, "aria-describedby": note ? `${id}-note` : null };
   let input;
   let now = value;
   if (kind === "switch") input = h("input", { ...about, type: "checkbox", role: "switch", class: "switch", checked: value === true });
-  else if (kind === "choice") input = h("select", { ...about, class: "field" }, ...["", ...options.map(asText)].map((text) => h("option", { value: text, text: text || "as it comes", selected: text === asText(value) })));
-  else if (kind === "json") input = h("textarea", { ...about, class: "field", rows: "3", autocomplete: "off", spellcheck: "false", placeholder: "[] or {}" }, asText(value));
+  else if (kind === "choice") input = h("select", { ...about, class: "field" }, ...["", ...options.map(asText)].map((text) => h("option", { value: text, text: text || t("settings.as_it_comes"), selected: text === asText(value) })));
+  else if (kind === "json") input = h("textarea", { ...about, class: "field", rows: "3", autocomplete: "off", spellcheck: "false", placeholder: t("settings.json_example") }, asText(value));
   else input = h("input", { ...about, class: "field", type: kind === "number" ? "number" : "text", step: kind === "number" ? "any" : null, value: asText(value), autocomplete: "off", spellcheck: "false", placeholder: kind === "secret" ? "env:VARIABLE" : null });
   const show = () => { if (kind === "switch") input.checked = now === true; else input.value = asText(now); };
   input.addEventListener("change", () => {
@@ -264,7 +264,7 @@ function entered(kind, text, options) {
 
 function permissions(settings, save) {
   const rows = settings.permissions.map(({ name, granted }) => toggle(`permission-${name}`, name, "", granted, (value) => ({ permissions: { [name]: value } }), save));
-  return h("section", {}, h("h3", { text: "Permissions of this session" }), ...(rows.length ? rows : [h("p", { class: "quiet", text: "Nothing in this story asks for a permission." })]));
+  return h("section", {}, h("h3", { text: t("settings.permissions") }), ...(rows.length ? rows : [h("p", { class: "quiet", text: t("settings.no_permissions") })]));
 }
 
 function toggle(id, label, note, value, change, save) {

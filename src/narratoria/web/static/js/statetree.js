@@ -7,6 +7,7 @@
  */
 import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { pointer } from "./merge.js";
+import { t } from "./words.js";
 
 /** A wide node shows this many children, then a row that shows more of them. */
 const PAGE = 1000;
@@ -20,6 +21,7 @@ const LONGEST_TEXT = 2000;
 const NEAR = "900px";
 
 /** @typedef {{path: string, key: string, value: any, level: number, position: number, size: number, branch: boolean, open: boolean, more?: number, parent: string}} TreeRow */
+const MARKS = { changed: t("state.kind_changed"), provisional: t("state.provisional") };
 
 export class StateTree {
   constructor() {
@@ -29,7 +31,7 @@ export class StateTree {
     this.focusPath = null;
     /** @type {Part[]} */
     this.parts = [];
-    this.node = h("div", { class: "tree", role: "tree", "aria-label": "State of the world" });
+    this.node = h("div", { class: "tree", role: "tree", "aria-label": t("state.world") });
     this.node.addEventListener("keydown", (event) => this.#key(event));
     this.node.addEventListener("click", (event) => this.#click(event));
     this.node.addEventListener("focusin", ({ target }) => this.places.has(target.treePath) && target.treePath !== this.focusPath && this.#focus(target.treePath));
@@ -108,8 +110,8 @@ export class StateTree {
       }
       const state = this.shown[1].get(row.path) ?? "";
       setAttribute(node, "class", `tree-row ${state} ${row.path === this.here ? "here" : ""} ${row.more ? "rest" : ""} ${typeOf(row.value)}`);
-      setText(mark, state === "within" ? "" : state);
-      setText(key, row.more ? `${row.more.toLocaleString("en")} more…` : row.key);
+      setText(mark, MARKS[state] ?? "");
+      setText(key, row.more ? t("state.rest", { count: row.more }) : row.key);
       setText(value, row.more ? "" : preview(row));
     };
     return { node, update };
@@ -254,9 +256,9 @@ function typeOf(value) {
 function preview({ value, branch, open }) {
   if (value !== null && typeof value === "object") {
     const count = Object.keys(value).length;
-    if (!branch) return Array.isArray(value) ? "empty list" : "empty";
-    return open ? "" : Array.isArray(value) ? `${count} in a list` : `${count} inside`;
+    if (!branch) return Array.isArray(value) ? t("state.empty_list") : t("state.empty");
+    return open ? "" : Array.isArray(value) ? t("state.in_list", { count }) : t("state.inside", { count });
   }
   if (typeof value !== "string") return String(value);
-  return value.length > LONGEST_TEXT ? `“${value.slice(0, LONGEST_TEXT)}…” (${value.length.toLocaleString("en")} letters)` : `“${value}”`;
+  return value.length > LONGEST_TEXT ? t("state.long_text", { text: value.slice(0, LONGEST_TEXT), count: value.length }) : t("state.text", { text: value });
 }

@@ -7,6 +7,7 @@ import { icon } from "./icons.js";
 import { Inspector } from "./inspector.js";
 import { diff, isObject, pointer, touched } from "./merge.js";
 import { StateTree } from "./statetree.js";
+import { t } from "./words.js";
 
 const LONGEST_VALUE = 120;
 const FIRST_CHANGES = 100;
@@ -18,20 +19,20 @@ export class StateView {
     this.chosen = null;
     this.tree = new StateTree();
     this.inspector = new Inspector();
-    this.empty = h("div", { class: "empty" }, icon("tree"), h("h2", { text: "The world is still blank" }),
-      h("p", { text: "What tools learn and change about the world is kept here: things carried, places found, doors opened." }));
+    this.empty = h("div", { class: "empty" }, icon("tree"), h("h2", { text: t("state.blank") }),
+      h("p", { text: t("state.blank_note") }));
     this.select = h("select", { id: "state-turn", on: { change: () => { this.chosen = this.select.value === "" ? null : Number(this.select.value); this.drawn = -1; this.update(); } } });
     this.earlier = new EarlierTurns(game);
     this.changes = h("div", { class: "changes" });
     const changesPanel = h("div", { class: "panel", role: "tabpanel", id: "panel-changes", "aria-labelledby": "tab-changes" },
-      h("div", { class: "inspector-bar" }, h("label", { for: "state-turn", class: "visually-hidden", text: "Turn compared" }), this.select), this.earlier.node, this.changes);
+      h("div", { class: "inspector-bar" }, h("label", { for: "state-turn", class: "visually-hidden", text: t("state.compared") }), this.select), this.earlier.node, this.changes);
     const jsonPanel = h("div", { class: "panel", role: "tabpanel", id: "panel-json", "aria-labelledby": "tab-json", hidden: true }, this.inspector.node);
     this.panels = { changes: changesPanel, json: jsonPanel };
-    this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Look at the state as" }, this.#tab("changes", "Changes by turn"), this.#tab("json", "Raw JSON"));
+    this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": t("state.as") }, this.#tab("changes", t("state.changes")), this.#tab("json", t("state.raw")));
     this.content = h("div", { class: "state-content" },
-      h("section", { class: "card", "aria-label": "Tree" }, this.tree.node), h("section", { class: "card", "aria-label": "Changes and JSON" }, this.tabs, changesPanel, jsonPanel));
+      h("section", { class: "card", "aria-label": t("state.tree") }, this.tree.node), h("section", { class: "card", "aria-label": t("state.both") }, this.tabs, changesPanel, jsonPanel));
     this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" },
-      h("header", { class: "view-head" }, h("h1", { text: "State" })), this.empty, this.content));
+      h("header", { class: "view-head" }, h("h1", { text: t("shell.state") })), this.empty, this.content));
   }
 
   #tab(name, label) {
@@ -79,7 +80,7 @@ export class StateView {
   /** Deep link: #state/<path>. @param {string} path @returns {boolean} whether the state is here */
   show(path) {
     if (this.content.hidden) return false;
-    if (!this.tree.reveal(path)) snackbar("That is not in the state any more: a later turn took it away.");
+    if (!this.tree.reveal(path)) snackbar(t("state.gone"));
     return true;
   }
 
@@ -88,7 +89,7 @@ export class StateView {
     const key = list.map((turn) => turn.turn).join();
     if (key !== this.optionsKey) {
       this.optionsKey = key;
-      this.select.replaceChildren(h("option", { value: "", text: "Newest change" }), ...list.toReversed().map((turn) => h("option", { value: turn.turn, text: `Turn ${turn.turn} · ${turn.prompt.slice(0, 40)}` })));
+      this.select.replaceChildren(h("option", { value: "", text: t("state.newest") }), ...list.toReversed().map((turn) => h("option", { value: turn.turn, text: `${t("turn.number", { turn: turn.turn })} · ${turn.prompt.slice(0, 40)}` })));
       this.select.value = this.chosen ?? "";
     }
     const turn = list.find((one) => one.turn === this.chosen) ?? list.at(-1);
@@ -96,8 +97,8 @@ export class StateView {
     this.limit = turn?.turn === this.limitedTurn ? this.limit : FIRST_CHANGES;
     this.limitedTurn = turn?.turn;
     const left = found.length - this.limit;
-    const more = h("button", { class: "button text", text: `${left.toLocaleString("en")} more changes`, on: { click: () => { this.limit *= 5; this.#showChanges(turns); } } });
-    const none = h("p", { class: "quiet", text: list.length ? "This turn left the state as it was." : "No turn has changed the state yet." });
+    const more = h("button", { class: "button text", text: t("state.more", { count: left }), on: { click: () => { this.limit *= 5; this.#showChanges(turns); } } });
+    const none = h("p", { class: "quiet", text: list.length ? t("state.same") : t("state.never") });
     this.changes.replaceChildren(...(found.length ? found.slice(0, this.limit).map(changeRow) : [none]), ...(left > 0 ? [more] : []));
   }
 }
@@ -121,7 +122,7 @@ function short(value) {
 
 function changeRow({ path, kind, before, after }) {
   return h("div", { class: `change ${kind}` },
-    h("span", { class: "change-kind", text: { added: "new", removed: "gone", changed: "changed" }[kind] }),
+    h("span", { class: "change-kind", text: { added: t("state.kind_new"), removed: t("state.kind_gone"), changed: t("state.kind_changed") }[kind] }),
     h("span", { class: "change-path", dir: "auto", text: path.join(" › ") }),
     kind === "added" ? "" : h("del", { text: short(before) }), kind === "removed" ? "" : h("ins", { text: short(after) }));
 }

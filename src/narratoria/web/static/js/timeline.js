@@ -1,5 +1,7 @@
 /** What ran when: a row per call, a bar per attempt. */
+import { WORDS } from "./dag.js";
 import { duration, h, Keyed, setAttribute, setText } from "./dom.js";
+import { t } from "./words.js";
 
 /** Seconds a timeline may span while something runs: it grows in steps, so that a bar is seen to grow too. */
 const SPANS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600];
@@ -10,7 +12,7 @@ export class Timeline {
     this.choose = choose;
     this.rows = h("div", { class: "gantt-rows" });
     this.axis = h("div", { class: "gantt-axis", "aria-hidden": "true" }, h("span", { text: "0" }), h("span"), h("span"));
-    this.node = h("div", { class: "gantt", role: "group", "aria-label": "Timeline" }, this.rows, this.axis);
+    this.node = h("div", { class: "gantt", role: "group", "aria-label": t("tools.timeline") }, this.rows, this.axis);
     this.keyed = new Keyed(this.rows);
   }
 
@@ -49,11 +51,11 @@ export class Timeline {
           const bar = track.children[index];
           const end = attempt.ended ?? now;
           bar.className = attempt.outcome;
-          bar.style.left = `${(100 * (attempt.started - from)) / span}%`;
+          bar.style.insetInlineStart = `${(100 * (attempt.started - from)) / span}%`;
           bar.style.width = `${(100 * Math.max(0, end - attempt.started)) / span}%`;
         });
         const { tool, status, started, ended } = part.call;
-        setAttribute(node, "aria-label", `${tool}: ${status}, from ${duration(started - from)} for ${duration((ended ?? now) - started)}`);
+        setAttribute(node, "aria-label", t("tools.bar", { tool, status: WORDS[status] ?? status, from: duration(started - from), time: duration((ended ?? now) - started) }));
       },
     };
     node.addEventListener("click", () => this.choose(part.call.id));

@@ -9,6 +9,7 @@ import { icon } from "./icons.js";
 import { Timeline } from "./timeline.js";
 import { manner } from "./turn.js";
 import { warningLine } from "./warning.js";
+import { t } from "./words.js";
 
 /** With few calls in a turn there is room to show what each of them did. */
 const FEW = 3;
@@ -23,18 +24,18 @@ export class ToolsView {
     this.select = h("select", { id: "tools-turn", on: { change: () => { this.chosen = this.select.value === "" ? null : Number(this.select.value); this.update(); } } });
     this.earlier = new EarlierTurns(game);
     this.warning = h("div", { class: "quiet", hidden: true });
-    this.empty = h("div", { class: "empty" }, icon("wrench"), h("h2", { text: "No tool has run yet" }),
-      h("p", { text: "When the narrator plans something, every call appears here with its progress, its log and how it ended." }));
+    this.empty = h("div", { class: "empty" }, icon("wrench"), h("h2", { text: t("tools.none") }),
+      h("p", { text: t("tools.none_note") }));
     this.planList = h("div", { class: "plans" });
     this.plans = new Keyed(this.planList);
     this.timeline = new Timeline((id) => this.reveal(id));
-    this.timelineCard = h("section", { class: "card timeline-card" }, h("h2", { text: "Timeline" }), this.timeline.node);
+    this.timelineCard = h("section", { class: "card timeline-card" }, h("h2", { text: t("tools.timeline") }), this.timeline.node);
     this.callList = h("div", { class: "calls" });
     this.calls = new Keyed(this.callList);
-    this.callsTitle = h("h2", { text: "Calls" });
+    this.callsTitle = h("h2", { text: t("tools.calls") });
     this.content = h("div", { class: "tools-content" }, this.planList, this.timelineCard, this.callsTitle, this.callList);
     this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" },
-      h("header", { class: "view-head" }, h("h1", { text: "Tools" }), h("label", { for: "tools-turn", class: "visually-hidden", text: "Turn shown" }), this.select),
+      h("header", { class: "view-head" }, h("h1", { text: t("shell.tools") }), h("label", { for: "tools-turn", class: "visually-hidden", text: t("tools.shown") }), this.select),
       this.warning, this.earlier.node, this.empty, this.content));
     this.opened = new Set();
     setInterval(() => this.#tick(), TICK);
@@ -108,8 +109,8 @@ export class ToolsView {
     const key = turns.map((turn) => turn.turn).join();
     if (key !== this.optionsKey) {
       this.optionsKey = key;
-      const label = (turn) => `Turn ${turn.turn}${turn.prompt ? ` · ${turn.prompt.slice(0, 48)}` : ""}`;
-      this.select.replaceChildren(h("option", { value: "", text: "Newest turn" }), ...turns.toReversed().map((turn) => h("option", { value: turn.turn, text: label(turn) })));
+      const label = (turn) => [t("turn.number", { turn: turn.turn }), turn.prompt?.slice(0, 48)].filter(Boolean).join(" · ");
+      this.select.replaceChildren(h("option", { value: "", text: t("tools.newest") }), ...turns.toReversed().map((turn) => h("option", { value: turn.turn, text: label(turn) })));
     }
     this.select.value = this.chosen ?? "";
   }
@@ -119,19 +120,19 @@ export class ToolsView {
     const picture = plan.plan.tools?.length ? planPicture(plan.plan, (toolId) => this.reveal(callOf(toolId)?.id)) : null;
     const state = h("span", { class: "chip" });
     const disabled = plan.plan.disabledSkills ?? [];
-    const frame = picture ? h("div", { class: "dag-frame", tabindex: "0", role: "group", "aria-label": "Picture of the plan" }, picture.node) : h("p", { class: "quiet", text: "This plan only tells; it calls no tool." });
+    const frame = picture ? h("div", { class: "dag-frame", tabindex: "0", role: "group", "aria-label": t("tools.picture") }, picture.node) : h("p", { class: "quiet", text: t("tools.only_tells") });
     const node = h("section", { class: "card" },
-      h("header", { class: "card-head" }, h("h2", { text: plan.attempt > 1 ? `Plan, attempt ${plan.attempt}` : "Plan" }),
+      h("header", { class: "card-head" }, h("h2", { text: plan.attempt > 1 ? t("tools.plan_attempt", { attempt: plan.attempt }) : t("tools.plan") }),
         h("span", { class: "quiet", text: plan.narrator && manner(plan.narrator) }), state),
       frame,
-      disabled.length ? h("p", { class: "quiet", text: `Left out after failing: ${disabled.join(", ")}` }) : "",
-      h("details", { class: "sub" }, h("summary", { text: "Plan JSON" }), h("pre", { tabindex: "0", text: JSON.stringify(plan.plan, null, 2) })));
+      disabled.length ? h("p", { class: "quiet", text: t("tools.left_out", { skills: disabled.join(", ") }) }) : "",
+      h("details", { class: "sub" }, h("summary", { text: t("tools.json") }), h("pre", { tabindex: "0", text: JSON.stringify(plan.plan, null, 2) })));
     if (picture) fadeWhereMore(frame);
     return {
       node,
       update: () => {
         setAttribute(state, "class", `chip ${plan.status}`);
-        setText(state, { running: "Running", completed: "Completed", failed: "Failed" }[plan.status]);
+        setText(state, { running: t("call.running"), completed: t("call.completed"), failed: t("call.failed") }[plan.status]);
         const otherwise = plan.status === "running" ? "waiting" : "skipped";
         picture?.update((toolId) => callOf(toolId)?.status ?? otherwise);
       },
@@ -153,7 +154,7 @@ function fadeWhereMore(frame) {
 
 function refusalCard(refusal) {
   const node = h("section", { class: "card notice error" }, icon("warn"),
-    h("div", {}, h("p", { text: `Attempt ${refusal.attempt}${refusal.narrator ? ` ${manner(refusal.narrator)}` : ""} gave nothing to run.` }),
+    h("div", {}, h("p", { text: refusal.narrator ? t("tools.refusal_by", { attempt: refusal.attempt, manner: manner(refusal.narrator) }) : t("tools.refusal", { attempt: refusal.attempt }) }),
       h("ul", {}, ...refusal.problems.map((text) => h("li", { dir: "auto", text })))));
   return { node };
 }

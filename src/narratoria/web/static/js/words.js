@@ -12,7 +12,7 @@ const numbers = new Map();
 let plurals;
 
 /** A number as it is written in the language of the page; `digits` is how many follow its point, where that is fixed. */
-export function number(value, digits) {
+export function numeral(value, digits) {
   const key = digits ?? "";
   if (!numbers.has(key)) numbers.set(key, new Intl.NumberFormat(language(), { minimumFractionDigits: digits, maximumFractionDigits: digits ?? 20 }));
   return numbers.get(key).format(value);
@@ -35,7 +35,7 @@ export function parts(key, values) {
   return words[key].split(/\{(\w+)\}/).map((part, index) => (index % 2 ? values[part] : part));
 }
 
-const shown = (value) => (typeof value === "number" ? number(value) : String(value));
+const shown = (value) => (typeof value === "number" ? numeral(value) : String(value));
 
 /** The languages there are, each in its own words. @returns {Object<string, string>} */
 export const languages = () => words.$languages ?? {};
