@@ -49,8 +49,8 @@ def played(server: RunningServer, open_page: Open, *prompts: str, **options: Any
 def test_a_call_shows_its_status_log_and_plan(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = played(server, open_page, "paint")
     go(page, "Tools")
-    expect(page.get_by_role("img", name="Plan of 1 calls")).to_have_accessible_name(
-        "Plan of 1 calls: paint1 completed"
+    expect(page.get_by_role("img", name="Plan of 1 call")).to_have_accessible_name(
+        "Plan of 1 call: paint1 completed"
     )
     expect(page.get_by_role("group", name="Timeline").get_by_role("button")).to_have_count(1)
     card = page.locator(".call")

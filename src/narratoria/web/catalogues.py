@@ -121,9 +121,9 @@ class Catalogues(Mapping[str, Catalogue]):
         return self[DEFAULT]
 
     def _nearest(self, tag: str) -> str | None:
-        """Return the language of a tag or of the same tag with less after it, else a variety of it (RFC 4647 §3.4)."""
+        """Return the language of a tag or of the same tag with less after it, else a variety of it."""
         ours = {known.lower(): known for known in self}
-        parts = tag.lower().split("-")
+        parts = tag.lower().split("-")  # RFC 4647 §3.4: looked up by dropping its last part
         for end in range(len(parts), 0, -1):
             if (known := ours.get("-".join(parts[:end]))) is not None:
                 return known

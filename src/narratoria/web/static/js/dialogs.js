@@ -3,7 +3,7 @@ import { ApiError } from "./api.js";
 import { coded, h } from "./dom.js";
 import { settleFocus } from "./focus.js";
 import { icon } from "./icons.js";
-import { t } from "./words.js";
+import { fromRight, t } from "./words.js";
 
 /** Letters in what a player says, wherever it is typed. */
 export const LONGEST_PROMPT = 8000;
@@ -136,7 +136,8 @@ export function openMenu(opener, entries) {
 function place(menu, anchor) {
   const box = menu.getBoundingClientRect();
   const below = anchor.bottom + box.height + 8 < innerHeight;
-  menu.style.left = `${Math.max(8, Math.min(anchor.right - box.width, innerWidth - box.width - 8))}px`;
+  const edge = fromRight() ? anchor.left : anchor.right - box.width;
+  menu.style.left = `${Math.max(8, Math.min(edge, innerWidth - box.width - 8))}px`;
   menu.style.top = `${below ? anchor.bottom + 4 : Math.max(8, anchor.top - box.height - 4)}px`;
 }
 

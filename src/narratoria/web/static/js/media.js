@@ -3,7 +3,7 @@ import { api } from "./api.js";
 import { clockTime, fileSize, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { makePlayer } from "./player.js";
-import { t } from "./words.js";
+import { fromRight, t } from "./words.js";
 
 /** What a browser shows in <img> without running anything; SVG is inert there. */
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|svg\+xml|bmp)$/;
@@ -110,7 +110,7 @@ export function openLightbox(asset) {
   };
   show(asset);
   dialog.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowLeft" || event.key === "ArrowRight") step(event.key === "ArrowLeft" ? -1 : 1);
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") step((event.key === "ArrowLeft") === fromRight() ? 1 : -1);
   });
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog || event.target === stage) dialog.close();

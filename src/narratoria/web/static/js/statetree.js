@@ -7,7 +7,7 @@
  */
 import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { pointer } from "./merge.js";
-import { t } from "./words.js";
+import { fromRight, t } from "./words.js";
 
 /** A wide node shows this many children, then a row that shows more of them. */
 const PAGE = 1000;
@@ -178,8 +178,8 @@ export class StateTree {
       ArrowUp: () => go(at - 1),
       Home: () => go(0),
       End: () => go(this.list.length - 1),
-      ArrowRight: () => (row.branch && !row.open ? this.#toggle(row, true) : row.open && go(at + 1)),
-      ArrowLeft: () => (row.open ? this.#toggle(row, false) : row.parent && this.#focus(row.parent)),
+      [fromRight() ? "ArrowLeft" : "ArrowRight"]: () => (row.branch && !row.open ? this.#toggle(row, true) : row.open && go(at + 1)),
+      [fromRight() ? "ArrowRight" : "ArrowLeft"]: () => (row.open ? this.#toggle(row, false) : row.parent && this.#focus(row.parent)),
       Enter: () => this.#activate(row),
       " ": () => this.#activate(row),
       "*": () => this.#openSiblings(row),
