@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from script_texts import texts_of
 from starlette.datastructures import Headers
 
 from conftest import RunningServer
@@ -31,6 +32,50 @@ def used() -> set[str]:
         text = path.read_text()
         found |= set(IN_PYTHON.findall(text)) | set(IN_FILES.findall(text))
     return found
+
+
+# Two words, a word with a capital letter, a word that goes on: what only a sentence has.
+PROSE = re.compile(
+    r"[A-Za-z’]{2,}[,.:;]? [A-Za-z’]{2,}|^[A-Z][a-z]{2,}(?:…|\.|:)?$|[A-Za-z]+…|^[a-z]{2,}[.:] ?$"
+)
+SHOWN = re.compile(
+    r"""(?:\btext|\blabel|\btitle|\bplaceholder|\balt|"aria-label"|"aria-valuetext"|"aria-description"): $"""
+)
+NAMES = re.compile(  # of classes, elements, keys and the like, which nobody reads
+    r"""(?:class: [^,{]*|"class", |className = |\bd: |key [!=]== |querySelector(?:All)?\(|closest(?:\?\.)?\(|"""
+    r"""matches\(|matchMedia\(|postMessage\(|cookie = |preserveAspectRatio: |source === |"menu-item" : |"""
+    r"""(?:FIELDS|ELSEWHERE) = )$"""
+)
+SAME_IN_ALL = {"Narratoria", "env:VARIABLE", "••••••••"}
+
+
+def test_no_words_stand_in_a_script_or_a_document() -> None:
+    left = []
+    for path in sorted((ROOT / "js").glob("*.js")):
+        script = path.read_text()
+        assert 'toLocaleString("en")' not in script, path.name
+        assert not re.search(r"(?<![\w.])(?:t|parts)\((?!\"[a-z]+\.\w+\"|key\b)", script), (
+            f"{path.name}: write keys out"
+        )
+        for line, before, text in texts_of(script):
+            shown = SHOWN.search(before) and re.search("[A-Za-z]{2}", text)
+            said = PROSE.search(text) and not NAMES.search(before)
+            if (shown or said) and text not in SAME_IN_ALL and "://" not in text:
+                left.append(f"{path.name}:{line}: {text!r}")
+    for path in (ROOT / "index.html", ROOT / "offline.html"):
+        body = re.sub(r"<(?:!--.*?--|[^>]*)>|\{\{[\w.]+\}\}", "", path.read_text())
+        words = set(re.findall("[A-Za-z]{2,}", body)) - {"Narratoria", "narratoria", "play"}
+        left += [f"{path.name}: {word}" for word in sorted(words)]
+    assert not left, "put these into the catalogue:\n" + "\n".join(left)
+
+
+def test_the_reader_of_scripts_finds_every_text() -> None:
+    script = r"""
+    /* "not this" */ const a = h("p", { text: `One ${b ? "two" : `three ${c}`} four` }); // nor "this"
+    const d = /"no"/.test('five'), e = { f: "six \" seven" };
+    """
+    texts = [text.text for text in texts_of(script)]
+    assert texts == ["p", "One \0 four", "two", "three \0", "five", 'six \\" seven']
 
 
 def values_of(text: object) -> set[str]:

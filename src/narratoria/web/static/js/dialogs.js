@@ -3,7 +3,7 @@ import { ApiError } from "./api.js";
 import { coded, h } from "./dom.js";
 import { settleFocus } from "./focus.js";
 import { icon } from "./icons.js";
-import { fromRight, t } from "./words.js";
+import { t } from "./words.js";
 
 /** Letters in what a player says, wherever it is typed. */
 export const LONGEST_PROMPT = 8000;
@@ -107,7 +107,7 @@ export async function attempt(action) {
  * @param {{label: string, icon: string, run?: () => void, disabled?: boolean}[]} entries one without `run` only says something
  */
 export function openMenu(opener, entries) {
-  const menu = h("div", { class: "menu", role: "menu", popover: "auto", "aria-label": opener.getAttribute("aria-label") });
+  const menu = h("div", { class: "menu", role: "menu", popover: "auto", dir: document.documentElement.dir || "ltr", "aria-label": opener.getAttribute("aria-label") });
   for (const entry of entries) {
     const off = entry.disabled || !entry.run;
     const choose = () => {
@@ -129,14 +129,14 @@ export function openMenu(opener, entries) {
   (opener.closest("main, header") ?? document.body).append(menu);
   menu.showPopover();
   opener.setAttribute("aria-expanded", "true");
-  place(menu, opener.getBoundingClientRect());
+  place(menu, opener.getBoundingClientRect(), getComputedStyle(opener).direction);
   menu.firstElementChild.focus();
 }
 
-function place(menu, anchor) {
+function place(menu, anchor, direction) {
   const box = menu.getBoundingClientRect();
   const below = anchor.bottom + box.height + 8 < innerHeight;
-  const edge = fromRight() ? anchor.left : anchor.right - box.width;
+  const edge = direction === "rtl" ? anchor.left : anchor.right - box.width;
   menu.style.left = `${Math.max(8, Math.min(edge, innerWidth - box.width - 8))}px`;
   menu.style.top = `${below ? anchor.bottom + 4 : Math.max(8, anchor.top - box.height - 4)}px`;
 }

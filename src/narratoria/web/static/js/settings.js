@@ -92,7 +92,7 @@ function reading() {
 /** The server writes the page in the language that is set here, so the page comes anew. */
 function languageField() {
   const set = /(?:^|;\s*)narratoria-language=([\w-]+)/.exec(document.cookie)?.[1] ?? "";
-  const field = h("select", { class: "field", id: "pref-language", "aria-describedby": "pref-language-note" },
+  const field = h("select", { id: "pref-language", "aria-describedby": "pref-language-note" },
     h("option", { value: "", text: t("settings.language_browser"), selected: !set }),
     ...Object.entries(languages()).map(([tag, name]) => h("option", { value: tag, text: name, lang: tag, selected: tag === set })));
   field.addEventListener("change", () => {

@@ -6,7 +6,7 @@ import { coded, decodePart, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { listenForShortcuts } from "./shortcuts.js";
 import { StoryView } from "./story.js";
-import { t } from "./words.js";
+import { directionOf, t } from "./words.js";
 
 const VIEWS = [["narrative", t("shell.narrative"), "book"], ["tools", t("shell.tools"), "wrench"], ["assets", t("shell.assets"), "image"], ["state", t("shell.state"), "tree"]];
 const BANNERS = {
@@ -98,6 +98,7 @@ export class Shell {
   #name({ title, language }) {
     this.named = title;
     this.story.node.lang = this.title.lang = language; // hyphens, voices and fonts are those of the story
+    this.story.page.dir = directionOf(language);
   }
 
   async #openSettings() {

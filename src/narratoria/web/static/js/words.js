@@ -6,6 +6,10 @@ export const language = () => document.documentElement.lang || "en";
 /** Whether it is written from right to left. */
 export const fromRight = () => document.documentElement.dir === "rtl";
 
+const FROM_RIGHT = /^(?:ar|ckb|dv|fa|he|ku-Arab|nqo|ps|sd|syr|ug|ur|yi)\b/i;
+/** How a language is written. @param {string} tag */
+export const directionOf = (tag) => (FROM_RIGHT.test(tag) ? "rtl" : "ltr");
+
 /** Made when they are first needed: a page can begin without. @type {Map<number|"", Intl.NumberFormat>} */
 const numbers = new Map();
 /** @type {Intl.PluralRules} */
