@@ -149,8 +149,12 @@ def write_long_session(home: Path, turns: int, state: dict[str, Any] | None = No
         return thread.submit(asyncio.run, write()).result()
 
 
-def _start_in(home: Path, **options: Any) -> RunningServer:
+def _start_in(home: Path, *, words: dict[str, dict[str, Any]] | None = None, **options: Any) -> RunningServer:
+    """Start a server; `words` are catalogues of languages that do not come with it."""
     write_workshop(home)
+    for language, catalogue in (words or {}).items():
+        (home / "words").mkdir(exist_ok=True)
+        (home / "words" / f"{language}.json").write_text(json.dumps(catalogue), encoding="utf-8")
     os.mkfifo(home / "gate")
     (home / "lines").write_text("200")
     server = RunningServer(home, **options)
