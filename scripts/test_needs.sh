@@ -20,6 +20,10 @@ if command -v fc-list >/dev/null 2>&1; then
 else
   missing="$missing fontconfig fonts-noto-color-emoji fonts-noto-cjk"
 fi
+# Debian has it, Ubuntu does not; `make test-pages` plays a story in it where it is there
+if ! command -v firefox-esr >/dev/null 2>&1 && apt-cache show firefox-esr >/dev/null 2>&1; then
+  missing="$missing firefox-esr"
+fi
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   echo "installing:$missing"
