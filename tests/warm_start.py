@@ -34,7 +34,7 @@ LARGEST = 1 << 20
 # `mcp` has a process of its own, since its package is large and most commands are not it.
 SERVERS = ("stdio_server", "http_server", "tool_server", "offered_prompts")
 MCP = ("narratoria.cli.mcp", *(f"narratoria.mcp_server.{name}" for name in SERVERS))
-WEB = ("narratoria.web.server", "narratoria.web.games", "narratoria.store.default_store")
+WEB = ("narratoria.cli.play", "narratoria.web.server", "narratoria.store.sqlite", "uvicorn.lifespan.on")
 KINDS = {"commands": (), "mcp": MCP, "web": WEB}
 
 
@@ -78,7 +78,7 @@ def command(*arguments: object, kind: str = "mcp") -> list[str]:
 
 
 class Started:
-    """A command that runs, as `subprocess.Popen` has it; its streams are pipes, unless they are given.
+    """A command that runs, as `subprocess.Popen` has it. Its streams are pipes, unless they are given.
 
     A `script` is run instead of `narratoria`. At a terminal, it gets a session of its own and is controlled by it.
     """
@@ -101,6 +101,9 @@ class Started:
         self.stdout: IO[bytes] | None = None
         self.stderr: IO[bytes] | None = None
         ours: list[int] = []
+        if stdin == subprocess.DEVNULL:
+            stdin = os.open(os.devnull, os.O_RDONLY)
+            ours.append(stdin)
         if stdin is None:
             stdin, write = os.pipe()
             ours.append(stdin)

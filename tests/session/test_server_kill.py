@@ -9,7 +9,6 @@ import os
 import random
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -20,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from test_kill import no_orphans, remains
+from tests import warm_start
 
 from narratoria.events import TurnStarted
 from narratoria.play.game import Game
@@ -38,7 +38,7 @@ class MillServer:
     def __init__(self, home: Path, place: str) -> None:
         self.home = home
         self.session = ""
-        self.process: subprocess.Popen[str] | None = None
+        self.process: warm_start.Started | None = None
         self.environment = os.environ | {"NARRATORIA_HOME": str(home), "TMPDIR": str(home)}
         if place.startswith("postgres"):
             self.environment["NARRATORIA_STORE"] = place
@@ -54,15 +54,16 @@ class MillServer:
 
     def start(self) -> None:
         what = ["--session", self.session] if self.session else [str(MILL)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "narratoria", "play", *what, "--no-browser", "--port", "0"],
+        self.process = warm_start.Started(
+            *("play", *what, "--no-browser", "--port", "0"),
             env=self.environment,
-            stdout=subprocess.PIPE,
-            text=True,
+            kind="web",
+            stdin=subprocess.DEVNULL,
+            stderr=2,
         )
         assert self.process.stdout is not None
         assert select.select([self.process.stdout], [], [], START_SECONDS)[0], "no address in time"
-        address = self.process.stdout.readline().strip()
+        address = self.process.stdout.readline().decode().strip()
         parts = urlsplit(address)
         self.client = httpx.Client(
             base_url=f"{parts.scheme}://{parts.netloc}",

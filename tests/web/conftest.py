@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from tests import warm_start
 
 from narratoria.events import Narration, TurnCommitted, TurnStarted
 from narratoria.session import Session
@@ -43,7 +44,7 @@ class RunningServer:
     """A server in a process of its own, with a home of its own."""
 
     home: Path
-    process: subprocess.Popen[bytes] = field(init=False)
+    process: subprocess.Popen[bytes] | warm_start.Started = field(init=False)
     printed: str = field(init=False)
     port: int = 0
     limits: dict[str, float] | None = None  # other than the usual ones
@@ -53,14 +54,25 @@ class RunningServer:
 
     def start(self) -> None:
         script = Path(__file__).with_name("run_server.py")
-        command = [sys.executable, str(script), str(self.home), str(self.port), json.dumps(self.limits)]
-        command += ["watched"] if self.watched else []
-        command += ["covers"] if self.covers else []
-        if self.files is not None:
-            command = ["bash", "-c", f'ulimit -n {self.files}; exec "$@"', "bash", *command]
+        arguments = [str(self.home), str(self.port), json.dumps(self.limits)]
+        arguments += ["watched"] if self.watched else []
+        arguments += ["covers"] if self.covers else []
         env = os.environ | {"NARRATORIA_HOME": str(self.home)}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=env)
+            if self.files is None:
+                self.process = warm_start.Started(
+                    *arguments,
+                    env=env,
+                    kind="web",
+                    script=script,
+                    stdin=subprocess.DEVNULL,
+                    stderr=log.fileno(),
+                )
+            else:
+                limited = ["bash", "-c", f'ulimit -n {self.files}; exec "$@"', "bash", sys.executable, script]
+                self.process = subprocess.Popen(
+                    [*limited, *arguments], stdout=subprocess.PIPE, stderr=log, env=env
+                )
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], 30)
         assert ready, "the server did not say its address within 30 s"
@@ -199,17 +211,58 @@ def fresh_server(make_server: Callable[[], RunningServer]) -> RunningServer:
     return make_server()
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """One browser for a module. Playwright keeps an event loop running, and modules with loops of their own follow."""
+class _Browser:
+    """One browser for all tests of the page that follow each other, since its start takes seconds.
+
+    Playwright keeps an event loop running, which tests with loops of their own cannot bear: it ends before the first
+    test without a browser.
+    """
+
+    def __init__(self, sync_api: Any) -> None:
+        self.manager = sync_api.sync_playwright()
+        playwright = self.manager.__enter__()
+        self.chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        self.idle: list[Visitor] = []
+
+    def close(self) -> None:
+        for visitor in self.idle:
+            visitor.context.close()
+        self.chromium.close()
+        self.manager.__exit__(None, None, None)
+
+
+_browsers: list[_Browser] = []  # the one that runs
+
+
+def _shows_pages(item: pytest.Item) -> bool:
+    return "chromium" in getattr(item, "fixturenames", ())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of this folder that need a browser before the others, so that few browsers are started."""
+    folder = Path(__file__).parent
+    places = [at for at, item in enumerate(items) if item.path.parent == folder]
+    ordered = sorted((items[at] for at in places), key=lambda item: not _shows_pages(item))
+    for at, item in zip(places, ordered, strict=True):
+        items[at] = item
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    yield
+    if _browsers and (nextitem is None or not _shows_pages(nextitem)):
+        _browsers.pop().close()
+
+
+@pytest.fixture
+def chromium() -> Any:
     sync_api = pytest.importorskip("playwright.sync_api", reason="the tests of the page need playwright")
     if not Path(CHROMIUM).exists():
         pytest.skip(f"no Chromium at {CHROMIUM}; install it, or set NARRATORIA_CHROMIUM")
-    sync_api.expect.set_options(timeout=PATIENCE_MS)
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
+    if not _browsers:
+        sync_api.expect.set_options(timeout=PATIENCE_MS)
+        _browsers.append(_Browser(sync_api))
+    return _browsers[0].chromium
 
 
 @dataclass
@@ -245,12 +298,10 @@ class Visitor:
         self.origins.clear()
 
 
-@pytest.fixture(scope="module")
-def idle_visitors(chromium: Any) -> Iterator[list[Visitor]]:
-    idle: list[Visitor] = []
-    yield idle
-    for visitor in idle:
-        visitor.context.close()
+@pytest.fixture
+def idle_visitors(chromium: Any) -> list[Visitor]:
+    """Those that are not in use, of whatever test they were."""
+    return _browsers[0].idle
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`narratoria play` as a person starts it."""
+"""`narratoria play`, its address and its end."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests import warm_start
 from workshop import write_workshop
 
 Start = Callable[..., str]
@@ -30,20 +31,21 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def start(home: Path) -> Iterator[Start]:
     """Start `narratoria play` with these arguments and return the address it prints."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[warm_start.Started] = []
 
     def run(*arguments: str, port: int | None = 0) -> str:
         where = [] if port is None else ["--port", str(port)]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "narratoria", "play", "--no-browser", *where, *arguments],
+        process = warm_start.Started(
+            *("play", "--no-browser", *where, *arguments),
             env=os.environ | {"NARRATORIA_HOME": str(home)},
-            stdout=subprocess.PIPE,
-            text=True,
+            kind="web",
+            stdin=subprocess.DEVNULL,
+            stderr=2,
         )
         started.append(process)
         assert process.stdout is not None
         assert select.select([process.stdout], [], [], 30)[0], "no address within 30 s"
-        return process.stdout.readline().strip()
+        return process.stdout.readline().decode().strip()
 
     yield run
     for process in started:
@@ -105,14 +107,8 @@ def test_a_server_others_can_reach_lets_nobody_in_without_the_token(start: Start
 
 def test_a_port_that_is_taken_is_said(start: Start, home: Path) -> None:
     port = urlsplit(start("workshop")).port
-    second = subprocess.run(
-        [sys.executable, "-m", "narratoria", "play", "--no-browser", "--port", str(port)],
-        env=os.environ | {"NARRATORIA_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    env = os.environ | {"NARRATORIA_HOME": str(home)}
+    second = warm_start.run("play", "--no-browser", "--port", port, env=env, timeout=30, kind="web")
     assert second.returncode == 1
     assert "--port" in second.stderr
     assert "ARGS=--port" in second.stderr
