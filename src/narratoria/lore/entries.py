@@ -68,7 +68,10 @@ class LoreEntry:
         found = words and words.search(text)
         if found:
             return found[0]
-        return next((key for key, one in expressions if one.search(text[:_TRIED_ON])), None)
+        key, one = next((each for each in expressions if each[1].search(text[:_TRIED_ON])), ("", None))
+        return (
+            next(filter(one.search, text[:_TRIED_ON].split()), key).strip(".,;:!?…“”'\"()") if one else None
+        )
 
 
 def expression(key: str) -> Regex | None:
@@ -81,7 +84,7 @@ def expression(key: str) -> Regex | None:
     try:
         compiled = compile_regex(f"(?{flags}){found[1]}" if flags else found[1])
     except NarratoriaError as error:
-        raise LoreInvalid(str(error)) from None
+        raise LoreInvalid(str(error).partition("; ")[0]) from None
     if len(key) > _LONGEST or compiled.longest < _TRIED_ON:
         raise LoreInvalid(f"the expression {key[:100]!r} is too large; use shorter repeats, or words")
     return compiled

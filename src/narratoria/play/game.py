@@ -260,7 +260,7 @@ class Game:
                 story=self.story.id,
                 memories=[one.text for one in recalled] if memory.wanted else (),
                 recall=lambda prompt, state: memory.remind(replace(now, prompt=prompt, state=state)),
-                recalled=[*author_note(now.lore), *recalled],
+                recalled=[*(author_note(now.lore) if memory.wanted else ()), *recalled],
                 authors_note=now.lore.note,
                 lore=answers(recalled, now.lore),
                 skills=tuple(self.skills.skills),

@@ -32,6 +32,7 @@ STYLES: Final = (
     "short",
     "panel",
     "search",
+    "memory",
 )  # in the order in which they may override each other
 HEADERS: Final = {"Cache-Control": "no-store", "Vary": VARY}
 Story = Callable[[], Awaitable[bytes | None]]

@@ -28,7 +28,7 @@ export function fold(world, record) {
 function newTurn(world, number, prompt = "", origin = "opening", ts = 0) {
   const turn = {
     turn: number, prompt, origin, ts, items: [], choices: [], narrator: "", passedOver: {}, plans: [], calls: [],
-    asked: [], refusals: [], patches: [], before: world.state, after: world.state, outcome: null, undone: false, rev: world.rev,
+    asked: [], recalled: [], refusals: [], patches: [], before: world.state, after: world.state, outcome: null, undone: false, rev: world.rev,
   };
   world.turns.delete(number);
   world.turns.set(number, turn);
@@ -172,6 +172,9 @@ const handlers = {
   model_asked(world, event, record) {
     turnOf(world, record).asked.push(event);
   },
+  memories_recalled(world, event, record) {
+    turnOf(world, record).recalled = event.memories;
+  },
   narration_delta(world, event, record) {
     const id = `narration-${event.attempt ?? 1}`;
     const turn = turnOf(world, record);
@@ -265,6 +268,7 @@ const handlers = {
       const patch = typeof change === "number" ? world.pending.get(change)?.patch : change.patch;
       if (typeof change === "number") world.pending.delete(change);
       else if (change.change === "permission") changePermission(world, change);
+      else if (change.change === "memory") world.memoryRev = world.rev;
       if (!patch) continue;
       turn.patches.push(patch);
       world.state = merge(world.state, patch);

@@ -43,6 +43,8 @@ const PATHS = {
   speak: "M4 5h16v11H10l-4 4v-4H4zM8 9h8M8 12h5",
   film: "M4 5h16v14H4zM8 5v14M16 5v14M4 10h4M4 14h4M16 10h4M16 14h4",
   spark: "M12 4l1.8 6.2L20 12l-6.2 1.8L12 20l-1.8-6.2L4 12l6.2-1.8z",
+  bookmark: "M7 4h10v16l-5-4-5 4z",
+  pin: "M9 4h6l-1 6 3.5 3v2h-11v-2l3.5-3zM12 15v5.500",
   plus: "M12 5v14M5 12h14",
   plug: "M9 4v4M15 4v4M6.5 8h11v3.5a5.5 5.5 0 0 1-11 0zM12 17v3.5",
 };

@@ -2,6 +2,7 @@
 import { Ambience } from "./ambience.js";
 import { AssetsView } from "./assets.js";
 import { LibraryView } from "./library.js";
+import { MemoryView } from "./memory.js";
 import { WorldPanel } from "./panel.js";
 import { StorySearch } from "./search.js";
 import { openSettings } from "./settings.js";
@@ -9,4 +10,4 @@ import { StateView } from "./stateview.js";
 import { ToolsView } from "./tools.js";
 import { registerWorker } from "./worker.js";
 
-export { Ambience, AssetsView, LibraryView, openSettings, registerWorker, StateView, StorySearch, ToolsView, WorldPanel };
+export { Ambience, AssetsView, LibraryView, MemoryView, openSettings, registerWorker, StateView, StorySearch, ToolsView, WorldPanel };

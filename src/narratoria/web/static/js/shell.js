@@ -8,7 +8,7 @@ import { listenForShortcuts } from "./shortcuts.js";
 import { StoryView } from "./story.js";
 import { directionOf, t } from "./words.js";
 
-const VIEWS = [["narrative", t("shell.narrative"), "book"], ["tools", t("shell.tools"), "wrench"], ["assets", t("shell.assets"), "image"], ["state", t("shell.state"), "tree"]];
+const VIEWS = [["narrative", t("shell.narrative"), "book"], ["tools", t("shell.tools"), "wrench"], ["assets", t("shell.assets"), "image"], ["state", t("shell.state"), "tree"], ["memory", t("shell.memory"), "bookmark"]];
 const BANNERS = {
   offline: t("shell.offline"),
   expired: t("shell.expired"),
@@ -133,7 +133,7 @@ export class Shell {
     const parts = await attempt(later);
     this.making = false;
     if (!parts || this.views[this.current]) return;
-    const kinds = { tools: parts.ToolsView, assets: parts.AssetsView, state: parts.StateView };
+    const kinds = { tools: parts.ToolsView, assets: parts.AssetsView, state: parts.StateView, memory: parts.MemoryView };
     const view = new kinds[this.current](this.game);
     this.views[this.current] = view;
     this.main.append(view.node);

@@ -8,6 +8,7 @@ import { icon } from "./icons.js";
 import { facts, kindOf, media, openLightbox, titleOf } from "./media.js";
 import { branch, editAndRetry, nameMoment, redo, retry, returnTo, undo } from "./moves.js";
 import { showProse } from "./prose.js";
+import { memoryName, why } from "./recall.js";
 import { parts, t } from "./words.js";
 
 /** Characters from which a text can carry an initial over two lines. */
@@ -20,7 +21,7 @@ const MISSING = { image: t("turn.no_picture"), audio: t("turn.no_sound"), video:
 /** Characters of a reason in the menu. */
 const REASON = 240;
 /** How a narrator tells, in the words the settings have for it. */
-const TELLERS = { rules: t("teller.rules"), paraphrase: t("teller.paraphrase"), local: t("teller.local"), llm: t("teller.llm"), template: t("teller.template") };
+const TELLERS = { rules: t("teller.rules"), paraphrase: t("teller.paraphrase"), local: t("teller.local"), llm: t("teller.llm"), template: t("teller.template"), lore: t("teller.lore") };
 export const manner = (narrator) => TELLERS[narrator] ?? t("teller.other", { narrator });
 const OUTCOMES = {
   cancelled: t("turn.cancelled"),
@@ -82,10 +83,11 @@ export class TurnPart {
 
   /** Who spoke, and why those before did not. Here alone: nothing of the machine stands in the story. */
   #tellers() {
-    const { narrator, passedOver, turn, asked } = this.turn;
+    const { narrator, passedOver, turn, asked, recalled } = this.turn;
     if (!narrator || !turn) return [];
     const others = Object.entries(passedOver).filter(([name]) => name !== narrator);
-    return [{ label: t("turn.told", { manner: manner(narrator) }), icon: "info" }, ...spent(asked).map((label) => ({ label, icon: "info" })),
+    const remembered = recalled.map((one) => ({ label: t("turn.recalled", { name: memoryName(one), why: why(one) }), icon: "bookmark", run: () => { location.hash = `#memory/${encodeURIComponent(one.id)}`; } }));
+    return [...remembered, { label: t("turn.told", { manner: manner(narrator) }), icon: "info" }, ...spent(asked).map((label) => ({ label, icon: "info" })),
       ...others.map(([name, reason]) => ({ label: t("turn.not_told", { manner: manner(name), reason: short(reason) }), icon: "info" }))];
   }
 

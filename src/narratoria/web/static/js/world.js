@@ -14,7 +14,7 @@ import { merge } from "./merge.js";
  * @typedef {{kind: string, id: string, call?: string, [rest: string]: any}} Item  something in the text of a turn
  * @typedef {{
  *   turn: number, prompt: string, origin: string, ts: number, items: Item[], choices: string[], narrator: string,
- *   passedOver: Object<string, string>, plans: string[], calls: string[], asked: any[], refusals: any[], patches: object[],
+ *   passedOver: Object<string, string>, plans: string[], calls: string[], asked: any[], recalled: any[], refusals: any[], patches: object[],
  *   before: any, after: any, outcome: string|null, undone: boolean, rev: number,
  * }} Turn
  */
@@ -40,6 +40,7 @@ export function newWorld(rev = 0) {
     stateRev: rev,
     assetsRev: rev,
     sessionRev: rev,
+    memoryRev: rev,
     /** How often its author has saved the story meanwhile. */ storySaved: 0,
     /** a turn that was left out has been taken back or brought back: this world is to be asked for again */ stale: false,
   };
