@@ -198,11 +198,14 @@ def test_a_branch_is_played_on(narratoria) -> None:
 
 
 def test_commands_are_told_to_people(narratoria) -> None:
-    played = narratoria(*ASKED, stdin="light the torch\n/undo\n/help\n/undo\n/branch x\n")
+    played = narratoria(
+        *ASKED, stdin="light the torch\n/undo\n/help\n/undo\n/branch x\n/branch " + "9" * 5000
+    )
     assert played.code == 0, played.err
     assert "/restore NAME" in played.out
     assert "turn 1 is undone: light the torch" in played.out
     assert "there is nothing to undo" in played.out
+    assert "/branch 9999" in played.out
     assert "/branch x" in played.out and "Traceback" not in played.out + played.err
 
 

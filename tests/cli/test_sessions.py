@@ -72,6 +72,9 @@ def test_undo_and_branch_move_the_world(home: Path) -> None:
     (meta,) = listed(home)
     branched = json.loads(narratoria(home, "sessions", "branch", meta["id"], "--turn", "1", "--json").stdout)
     assert branched["parent"] == meta["id"]
+    for none in ("77", str((1 << 53) - 1), "9" * 20):
+        refused = narratoria(home, "sessions", "branch", meta["id"], "--turn", none)
+        assert refused.returncode in (1, 2) and "Traceback" not in refused.stderr, refused.stderr
     assert "discovered" not in shown(home, branched["id"])["state"]
     undone = json.loads(narratoria(home, "sessions", "undo", meta["id"], "--json").stdout)
     assert (undone["turn"], undone["prompt"]) == (2, "examine the door")

@@ -104,3 +104,30 @@ def test_a_client_that_leaves_ends_the_process(planted: RunningServer) -> None:
     asking.join()
     client.close()
     until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+HUGE = 1 << 63
+
+
+def test_a_turn_that_does_not_exist_is_the_clients_mistake(planted: RunningServer) -> None:
+    session = planted.new_session("planted")
+    with planted.client() as client:
+
+        def status(method: str, path: str, **given: Any) -> tuple[int, str]:
+            answer = client.request(method, f"/sessions/{session}{path}", **given)
+            return answer.status_code, answer.json()["error"]
+
+        assert status("GET", "/call", params={"call": "zz", "turn": 77}) == (404, "no_turn")
+        assert status("POST", "/call/run", json={"call": "1", "turn": 77}) == (404, "no_turn")
+        assert status("POST", "/branch", json={"turn": 77}) == (409, "refused")
+        for path, body in [
+            ("/call/run", {"call": "zz", "turn": -1}),
+            ("/call/run", {"call": "zz", "turn": HUGE}),
+            ("/branch", {"turn": HUGE}),
+            ("/branch", {"before": HUGE}),
+            ("/undo", {"to": HUGE}),
+            ("/redo", {"to": HUGE}),
+            ("/retry", {"to": HUGE}),
+            ("/memory/undo", {"edit": HUGE}),
+        ]:
+            assert status("POST", path, json=body) == (400, "bad_request"), (path, body)

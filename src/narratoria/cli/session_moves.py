@@ -34,7 +34,7 @@ from narratoria.play.session_story import story_of
 from narratoria.run.registry import ToolRegistry
 from narratoria.store.fold import fold
 from narratoria.store.journal import Journal
-from narratoria.store.store import SessionMeta, Store
+from narratoria.store.store import LARGEST, SessionMeta, Store
 
 T = TypeVar("T")
 
@@ -212,7 +212,7 @@ def retry_(
 @click.argument("session", type=SESSION)
 @click.option(
     "--turn",
-    type=click.IntRange(0),
+    type=click.IntRange(0, LARGEST - 1),
     help="Share the past up to the end of this turn; the newest if not given.",
 )
 @click.option("--title", help="What to call the branch.")

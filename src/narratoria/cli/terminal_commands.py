@@ -118,8 +118,8 @@ class TerminalCommands:
         self.table.moved("retry", told, result, irreversible=preview.irreversible)
 
     async def _branch(self, rest: str, _: bool) -> None:
-        if rest and not rest.isdecimal():
-            raise Refused(f"/branch {rest}: a branch begins at the number of a turn")
+        if rest and (not rest.isdecimal() or len(rest) > 15):
+            raise Refused(f"/branch {rest[:40]}: a branch begins at the number of a turn")
         await self.journal.flush()
         turn = int(rest) if rest else self.journal.timeline.last
         if turn is None:

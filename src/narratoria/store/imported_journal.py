@@ -48,7 +48,6 @@ from narratoria.session.media import is_media_type
 from narratoria.session.record import Record
 from narratoria.store import record_batches as chunks
 from narratoria.store.imported_snapshot import (
-    LARGEST,
     MAX_TURNS,
     Unfit,
     check_snapshot,
@@ -59,6 +58,7 @@ from narratoria.store.imported_snapshot import (
     timeline_of,
 )
 from narratoria.store.restoration import SessionSnapshot
+from narratoria.store.store import LARGEST
 from narratoria.store.timeline import Timeline
 from narratoria.strict_json import check_whole
 from narratoria.tools.schema.excerpts import excerpt

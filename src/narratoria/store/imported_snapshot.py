@@ -12,13 +12,13 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.store.restoration import SessionSnapshot
+from narratoria.store.store import LARGEST
 from narratoria.store.timeline import Timeline
 from narratoria.tools.schema.excerpts import excerpt
 from narratoria.typed_values import convert
 
 MAX_TURNS: Final = 1_000_000
 """Cap on the turns that all snapshots of a file count: a few bytes name millions of them."""
-LARGEST: Final = 1 << 53
 
 
 class Unfit(ValueError):

@@ -20,7 +20,16 @@ from narratoria.session.resources.resources import ResourceRegistry
 from narratoria.session.session import Session
 from narratoria.store import record_batches as chunks
 from narratoria.store.restoration import Restoration, SessionSnapshot
-from narratoria.store.store import Metas, Records, SessionMeta, SessionUnknown, Spans, TurnSpan
+from narratoria.store.store import (
+    LARGEST,
+    Metas,
+    Records,
+    SessionMeta,
+    SessionUnknown,
+    Spans,
+    TurnSpan,
+    TurnUnknown,
+)
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import Database
 from narratoria.unicode_text import legible
@@ -237,7 +246,7 @@ class SqlReader:
         stretches = self._stretches(key, last)
         span = self._span(stretches, turn)
         if span is None:
-            raise JournalError(f"session {session_id} has no turn {turn}")
+            raise TurnUnknown(f"session {session_id} has no turn {turn}")
         limit = last if span.last is None else span.last
         return [
             record
@@ -250,6 +259,8 @@ class SqlReader:
         ]
 
     def _span(self, stretches: Sequence[Stretch], turn: int) -> TurnSpan | None:
+        if not 0 <= turn < LARGEST:
+            return None
         for key, _, upto in reversed(stretches):
             rows = self.query(
                 "SELECT turn, first_seq, last_seq FROM turns "

@@ -28,7 +28,7 @@ from narratoria.store import mending
 from narratoria.store import record_batches as chunks
 from narratoria.store.journal_store import Batch, Lease
 from narratoria.store.sql_reading import SqlReader
-from narratoria.store.store import SessionMeta
+from narratoria.store.store import SessionMeta, TurnUnknown
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import ConnectionLost, Database, Writer
 from narratoria.unicode_text import as_one_line
@@ -168,7 +168,7 @@ class SqlWriter(SqlReader):
         key, last = self._key_and_last(session_id)
         span = self._span(self._stretches(key, last), turn)
         if span is None:
-            raise JournalError(f"session {session_id} has no turn {turn} to branch from")
+            raise TurnUnknown(f"session {session_id} has no turn {turn} to branch from")
         if span.last is None:
             raise JournalError(
                 f"turn {turn} of session {session_id} is not finished; let it end, then branch"

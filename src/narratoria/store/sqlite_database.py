@@ -130,7 +130,12 @@ class ApswDatabase(SqliteDatabase):
     def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         try:
             return list(self._connection.execute(sql, tuple(values)))
-        except (apsw.Error, OSError, UnicodeDecodeError) as error:  # the last: a text that damage has changed
+        except (
+            apsw.Error,
+            OSError,
+            UnicodeDecodeError,
+            OverflowError,
+        ) as error:  # the third: text that damage changed
             raise self._failed(error) from None
 
     @property
@@ -146,7 +151,7 @@ class StandardDatabase(SqliteDatabase):
         import sqlite3
 
         super().__init__(path, readonly=readonly)
-        self._errors = (sqlite3.Error, OSError, UnicodeDecodeError)
+        self._errors = (sqlite3.Error, OSError, UnicodeDecodeError, OverflowError)
         try:
             self._connection = sqlite3.connect(
                 _uri(path, readonly, immutable), uri=True, isolation_level=None, check_same_thread=False

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from narratoria.store.timeline import Timeline
 
 SCHEMA_VERSION: Final = 2
+LARGEST: Final = 1 << 53
+"""A number of a turn or of a record is less; JavaScript and any database can hold those."""
 _ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
@@ -43,6 +45,10 @@ class SessionUnknown(JournalError, KeyError):
     """There is no session of that id."""
 
     __str__ = Exception.__str__  # KeyError would put quotes around the sentence
+
+
+class TurnUnknown(JournalError):
+    """The session has no turn of that number."""
 
 
 class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from narratoria.play.story_keys import PanelTable
 from narratoria.store.recorded_call import EventView, RecordedCall
+from narratoria.store.store import LARGEST
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=LARGEST - 1)]
+"""The number of a turn or of a record."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -45,7 +49,7 @@ class Answer(Request, frozen=True, kw_only=True):
 class Undo(Request, frozen=True, kw_only=True):
     """Take back the turn `to` and every later one; without `to`, the newest alone."""
 
-    to: int | None = None
+    to: Number | None = None
     imported: bool = False
     """Run the rollbacks that an imported file brought, too. Ask a person first."""
 
@@ -53,7 +57,7 @@ class Undo(Request, frozen=True, kw_only=True):
 class Redo(Request, frozen=True, kw_only=True):
     """Bring back every undone turn up to `to`: all of them, or none. Without `to`, the one undone last."""
 
-    to: int | None = None
+    to: Number | None = None
 
 
 class Retry(Request, frozen=True, kw_only=True):
@@ -62,7 +66,7 @@ class Retry(Request, frozen=True, kw_only=True):
     """
 
     prompt: str | None = None
-    to: int | None = None
+    to: Number | None = None
 
 
 class BranchPoint(Request, frozen=True, kw_only=True):
@@ -70,8 +74,8 @@ class BranchPoint(Request, frozen=True, kw_only=True):
     newest is shared.
     """
 
-    turn: int | None = None
-    before: int | None = None
+    turn: Number | None = None
+    before: Number | None = None
 
 
 class NewCheckpoint(Request, frozen=True, kw_only=True):
@@ -109,7 +113,7 @@ class RunCall(Request, frozen=True, kw_only=True):
     """Run a recorded call again in a scratch session: with its own input, or with `input`."""
 
     call: str
-    turn: int | None = None
+    turn: Number | None = None
     input: dict[str, Any] | None = None
     agreed: bool = False
     """A person has agreed to what it does outside the story. Without that, such a call is refused."""

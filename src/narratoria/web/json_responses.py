@@ -11,7 +11,7 @@ from starlette.responses import Response
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.play.call_again import NotAgreed, NotRunAgain
 from narratoria.store.recorded_call import CallUnknown
-from narratoria.store.store import SessionUnknown
+from narratoria.store.store import SessionUnknown, TurnUnknown
 from narratoria.web.documents import Problem
 from narratoria.web.game_moves import NoCheckpoint, Refused
 from narratoria.web.games import NotFound
@@ -25,6 +25,7 @@ _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     StoryInvalid: (404, "no_story"),
     NoCheckpoint: (404, "no_checkpoint"),
     CallUnknown: (404, "no_call"),
+    TurnUnknown: (404, "no_turn"),
     NotAgreed: (409, "not_agreed"),
     NotRunAgain: (409, "refused"),
     SessionBusy: (409, "busy"),

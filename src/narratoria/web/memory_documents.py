@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from narratoria.web.documents import Document, Request
+from narratoria.web.documents import Document, Number, Request
 
 
 class MemoryItem(Document, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class MemoryEdit(Request, frozen=True, kw_only=True):
 class MemoryUndo(Request, frozen=True, kw_only=True):
     """Take back one edit, by its number."""
 
-    edit: int
+    edit: Number
 
 
 class Edited(Document, frozen=True, kw_only=True):
