@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from digging import Dig, Dug, Outside, new_game, play, world
+from digging import Dig, Digger, Dug, Outside, new_game, play, world
 
 from narratoria.errors import JournalError
 from narratoria.events import TurnUndone, UndoStarted
@@ -23,6 +23,7 @@ from narratoria.play.history import (
     redo_to,
     retry,
     return_to,
+    show_variant,
     undo,
     undo_to,
 )
@@ -479,6 +480,8 @@ async def test_a_move_that_cannot_be_saved_is_not_made(tmp_path: Path) -> None:
     journal = new_game(store)
     # More turns than the session remembers of its past, so that taking one back calls an older one to mind.
     await play(journal, registry, *[f"dig {n}" for n in range(1, 37)])
+    await retry(journal, registry)
+    await take_turn(journal.session, "dig 40", narrator=Digger(), registry=registry, origin="retry")
     await checkpoint(journal, "deep")
     before, heard = standing(journal), Heard()
     journal.session.attach(heard)
@@ -486,6 +489,7 @@ async def test_a_move_that_cannot_be_saved_is_not_made(tmp_path: Path) -> None:
         lambda: undo(journal, registry),
         lambda: undo_to(journal, 2, registry),
         lambda: retry(journal, registry),
+        lambda: show_variant(journal, 36, registry),
         lambda: checkpoint(journal, "other"),
     ]
     for move in moves:
@@ -505,7 +509,7 @@ async def test_a_move_that_cannot_be_saved_is_not_made(tmp_path: Path) -> None:
     assert result.unsaved is None
     await journal.close()
     view = fold(store.read(journal.session.id))
-    assert (len(view.told), view.checkpoints) == (37, {"deep": 36})
+    assert (len(view.told), view.checkpoints) == (37, {"deep": 37})
     assert world(store.restore(journal.session.id)) == world(journal.session)
     store.close()
 

@@ -19,7 +19,8 @@ from narratoria.store.journal import Journal
 HELP: Final = {
     "/undo": "take the newest turn back",
     "/redo": "bring back the turn that was undone last",
-    "/retry": "take the newest turn again",
+    "/retry": "take the newest turn again; what it told before is kept",
+    "/variant N": "show the Nth telling of a turn that was taken again; without a number, the next one",
     "/branch": "go on in a new session that shares this past; /branch 3, the past up to turn 3",
     "/checkpoint NAME": "give this moment a name; without one, list the names",
     "/restore NAME": "come back to a named moment",
@@ -76,7 +77,7 @@ class TerminalCommands:
                 raise Refused(f"there is no command /{name}; /help lists those there are")
             if rest.strip() and name not in _WITH_WORDS:
                 raise Refused(f"/{name} takes no words: {HELP['/' + name]}")
-            if name in ("undo", "retry", "restore"):
+            if name in ("undo", "retry", "variant", "restore"):
                 await self.game.equipped()  # what takes effects back may be a tool of a server
             await known(rest.strip(), word.endswith(EVEN_SO))
         except Irreversible as error:
@@ -90,6 +91,7 @@ class TerminalCommands:
             "undo": self._undo,
             "redo": self._redo,
             "retry": self._retry,
+            "variant": self._variant,
             "branch": self._branch,
             "checkpoint": self._checkpoint,
             "restore": self._restore,
@@ -116,6 +118,23 @@ class TerminalCommands:
         result = await self.game.prompt(prompt, origin="retry")
         told = "\n".join([f"again: {prompt}", *_stays(preview.irreversible)])
         self.table.moved("retry", told, result, irreversible=preview.irreversible)
+
+    async def _variant(self, rest: str, even_so: bool) -> None:
+        timeline = self.journal.timeline
+        newest = timeline.last if timeline.last is not None else 0
+        turns = timeline.variants_of(newest)
+        if len(turns) < 2:
+            raise Refused("the newest turn was told once; /retry takes it again")
+        known = {str(at): turn for at, turn in enumerate(turns, 1)}
+        asked = rest or str((turns.index(newest) + 1) % len(turns) + 1)
+        if known.get(asked, newest) == newest:
+            raise Refused(
+                f"/variant {rest}: name one of the others: 1 to {len(turns)} without {turns.index(newest) + 1}"
+            )
+        preview = await history.preview_undo(self.journal, self.game.registry)
+        _agree(f"/variant! {asked}", [preview], even_so)
+        done = await history.show_variant(self.journal, known[asked], self.game.registry)
+        self._moved("variant", f"{asked} of {len(turns)}", [done])
 
     async def _branch(self, rest: str, _: bool) -> None:
         if rest and (not rest.isdecimal() or len(rest) > 15):
@@ -172,7 +191,7 @@ class TerminalCommands:
         self.table.moved(command, told, self.game.where_we_are(), **(details if undone else {}))
 
 
-_WITH_WORDS: Final = frozenset({"branch", "checkpoint", "restore", "state"})
+_WITH_WORDS: Final = frozenset({"branch", "checkpoint", "restore", "state", "variant"})
 
 
 def _agree(even_so: str, previews: Sequence[UndoPreview], agreed: bool) -> None:

@@ -39,7 +39,7 @@ from narratoria.unicode_text import as_one_line, check_text
 
 __all__ = [
     "UndoPreview", "Undone", "abandon", "checkpoint", "finish_undo", "preview_return", "preview_undo",
-    "preview_undo_to", "redo", "redo_to", "retry", "return_to", "undo", "undo_to",
+    "preview_undo_to", "redo", "redo_to", "retry", "return_to", "show_variant", "undo", "undo_to",
 ]  # fmt: skip
 
 logger = logging.getLogger("narratoria")
@@ -115,8 +115,14 @@ async def undo_to(
 
 
 async def _undo(
-    journal: Journal, registry: ToolRegistry | None, read: FetchTurn, imported: bool = False
+    journal: Journal,
+    registry: ToolRegistry | None,
+    read: FetchTurn,
+    imported: bool = False,
+    *,
+    instead: int | None = None,
 ) -> Undone:
+    """Take the newest turn back, and bring its variant `instead`, if given, back in the same step."""
     await take_back_killed_writes(journal.session)
     if journal.timeline.open is not None:
         await _abandon(journal)
@@ -125,15 +131,21 @@ async def _undo(
     outcome = await _take_back_outside(journal, turn, read(turn), registry, imported)
     before, restoration = journal.timeline.copy(), journal.restoration(read)
     restoration.take_back(turn)
+    moves: list[AnyRuntimeEvent] = [TurnUndone(turn=turn)]
+    if instead is not None:
+        restoration.make_again(instead)
+        moves.append(TurnRedone(turn=instead))
 
     def revert() -> None:
+        if instead is not None:
+            restoration.take_back(instead)
         restoration.make_again(turn)
         journal.timeline.become(before)
 
     notices = [Notice(level="warn", message=message) for message in outcome.failed]
     for message in outcome.failed:
         logger.warning("%s", message)
-    await journal.keep(TurnUndone(turn=turn), *notices, revert=revert)
+    await journal.keep(*moves, *notices, revert=revert)
     return outcome
 
 
@@ -256,8 +268,28 @@ async def _redo(journal: Journal, turn: int) -> int:
     return turn
 
 
+async def show_variant(
+    journal: Journal, turn: int, registry: ToolRegistry | None = None, *, imported: bool = False
+) -> Undone:
+    """Let another variant of the newest turn count instead of it, with the world it left; no tool runs for that.
+
+    Refused, before anything is done, when the variant had effects outside the session that were taken back.
+    """
+    async with journal.session.turn_lock:
+        _refuse_while_undoing(journal)
+        newest = journal.timeline.last
+        if journal.timeline.open is not None or newest is None:
+            raise JournalError(f"turn {turn} cannot be shown now: let the running turn end first")
+        if turn == newest or turn not in journal.timeline.variants_of(newest):
+            raise JournalError(
+                f"turn {turn} is not another variant of the newest turn, {newest}; branch from it instead"
+            )
+        await _refuse_what_was_taken_back(journal, turn)
+        return await _undo(journal, registry, _Reader(journal), imported, instead=turn)
+
+
 async def retry(journal: Journal, registry: ToolRegistry | None = None) -> str:
-    """Undo the newest turn and return its prompt, to be taken again with origin `retry`."""
+    """Undo the newest turn and return its prompt, to be taken again with origin `retry`. It stays as a variant."""
     return (await undo(journal, registry)).prompt
 
 

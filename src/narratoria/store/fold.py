@@ -127,6 +127,8 @@ class TurnView(_View):
     started: float = 0.0
     ended: float | None = None
     undone: bool = False
+    variants: list[int] = msgspec.field(default_factory=list)
+    """The turns that were taken in its place, itself among them, oldest first; empty if it was taken once."""
     plans: list[PlanView] = msgspec.field(default_factory=list)
     problems: list[str] = msgspec.field(default_factory=list)
     calls: list[CallView] = msgspec.field(default_factory=list)
@@ -182,6 +184,7 @@ class Fold:
         self._calls: dict[str, CallView] = {}
         self._stored: dict[int, AssetStored] = {}
         self._dropped: dict[str, int] = {}  # checkpoints of undone turns
+        self._gone: list[TurnView] = []  # those taken back since the last turn, the last one last
 
     def apply(self, record: Record) -> None:
         step = _STEPS.get(type(record.event))
@@ -204,21 +207,28 @@ class Fold:
         for turn in self.view.turns:
             if turn.turn == event.turn:
                 turn.undone = True
+                self._gone.append(turn)
         move_names(event.turn, self.view.checkpoints, self._dropped)
 
     def _redone(self, record: Record, event: TurnRedone) -> None:
         for turn in self.view.turns:
             if turn.turn == event.turn:
                 turn.undone = False
+                self._gone = [one for one in self._gone if one is not turn]
         move_names(event.turn, self._dropped, self.view.checkpoints)
 
     # --- the turn ---------------------------------------------------------------------------------------
 
     def _started(self, record: Record, event: TurnStarted) -> None:
         self._turn = TurnView(turn=event.turn, prompt=event.prompt, origin=event.origin, started=record.ts)
+        if event.origin == "retry" and self._gone:
+            earlier = self._gone[-1]
+            earlier.variants = earlier.variants or [earlier.turn]
+            earlier.variants.append(event.turn)
+            self._turn.variants = earlier.variants
+        self._gone.clear()
         self._calls.clear()
         self._stored.clear()
-        self._dropped.clear()
         self.view.turns.append(self._turn)
 
     def _chosen(self, record: Record, event: NarratorChosen) -> None:

@@ -272,7 +272,8 @@ class ImportedJournal:
         if isinstance(event, TurnUndone | UndoStarted):
             return event.turn == timeline.last != 0 and timeline.open is None
         if isinstance(event, TurnRedone):
-            return bool(timeline.undone) and event.turn == timeline.undone[-1] and timeline.open is None
+            last = timeline.undone[-1:]
+            return bool(last) and event.turn in timeline.variants_of(last[0]) and timeline.open is None
         if isinstance(event, Checkpoint):
             at = bisect_left(timeline.turns, event.turn)
             return timeline.turns[at : at + 1] == [event.turn]

@@ -33,12 +33,22 @@ def read_snapshot(content: Any, where: str) -> SessionSnapshot:
 
 
 def inert_snapshot(snapshot: SessionSnapshot) -> SessionSnapshot:
-    """Return the snapshot with its permissions as claims and without an undo that is under way."""
+    """Return the snapshot with its permissions as claims, without an undo that is under way and without variants: the
+    records that tell of them are lost.
+    """
+    timeline = snapshot.timeline
     return msgspec.structs.replace(
         snapshot,
         permissions=[],
         claimed=sorted({*snapshot.permissions, *snapshot.claimed}),
-        timeline=msgspec.structs.replace(snapshot.timeline, turns=[], undoing=None),
+        timeline=msgspec.structs.replace(
+            timeline,
+            turns=[],
+            undoing=None,
+            variants=[],
+            futures={},
+            dropped={name: turn for name, turn in timeline.dropped.items() if turn in timeline.undone},
+        ),
     )
 
 
@@ -67,7 +77,7 @@ def check_snapshot(snapshot: SessionSnapshot, where: str) -> None:
             raise Unfit(
                 f"{where}: its snapshot has effects of turn {turn} that are taken back before it is taken"
             )
-    for names, standing in ((timeline.checkpoints, _stands), (timeline.dropped, _was_undone)):
+    for names, standing in ((timeline.checkpoints, _stands), (timeline.dropped, _was_taken)):
         for name, turn in names.items():
             if not standing(snapshot, turn):
                 raise Unfit(f"{where}: the checkpoint {name[:100]!r} of its snapshot is of no turn there")
@@ -89,8 +99,8 @@ def _stands(snapshot: SessionSnapshot, turn: int) -> bool:
     return any(first <= turn <= last for first, last in snapshot.turns)
 
 
-def _was_undone(snapshot: SessionSnapshot, turn: int) -> bool:
-    return turn in snapshot.timeline.undone
+def _was_taken(snapshot: SessionSnapshot, turn: int) -> bool:
+    return 0 < turn <= newest_turn(snapshot)
 
 
 def timeline_of(snapshot: SessionSnapshot) -> Timeline:

@@ -27,20 +27,25 @@ class Timeline(msgspec.Struct, omit_defaults=True):
     """The turns of a session: `turns` are those that count, oldest first; `undone` those a redo brings back, the next
     one last.
 
-    Numbers are never used twice: a turn taken after an undo gets a new one.
+    Numbers are never used twice: a turn taken after an undo gets a new one. A turn that is taken again is a *variant*
+    of the one it was taken instead of: both follow the same turn, and at most one of them counts.
     """
 
     turns: list[int] = msgspec.field(default_factory=list)
     undone: list[int] = msgspec.field(default_factory=list)
     open: int | None = None
     checkpoints: dict[str, int] = msgspec.field(default_factory=dict)
-    dropped: dict[str, int] = msgspec.field(default_factory=dict)  # checkpoints of turns a redo brings back
+    dropped: dict[str, int] = msgspec.field(default_factory=dict)  # checkpoints of turns that were taken back
     completions: dict[str, int] = msgspec.field(default_factory=dict)
     undoing: int | None = None  # the turn whose effects are being taken back
     taken_back: dict[int, list[tuple[str, int]]] = msgspec.field(default_factory=dict)
     """By turn, the effects, as (call, number), that are undone outside. Never forgotten: the turn may count again, if
     not here then in a session that shares it.
     """
+    variants: list[list[int]] = msgspec.field(default_factory=list)
+    """Turns that were taken again: each list has the variants of one turn, oldest first."""
+    futures: dict[int, list[int]] = msgspec.field(default_factory=dict)
+    """By variant that does not count now, the turns that a redo brings back once it does, the next one last."""
 
     def apply(self, record: Record) -> None:
         step = _STEPS.get(type(record.event))
@@ -57,6 +62,8 @@ class Timeline(msgspec.Struct, omit_defaults=True):
             dropped=dict(self.dropped),
             completions=dict(self.completions),
             taken_back={turn: list(effects) for turn, effects in self.taken_back.items()},
+            variants=[list(group) for group in self.variants],
+            futures={turn: list(later) for turn, later in self.futures.items()},
         )
 
     def become(self, other: Timeline) -> None:
@@ -80,6 +87,10 @@ class Timeline(msgspec.Struct, omit_defaults=True):
                 return one
         return None
 
+    def variants_of(self, turn: int) -> list[int]:
+        """The variants of `turn`, itself among them, oldest first."""
+        return next((group for group in reversed(self.variants) if turn in group), [turn])
+
     def count_completions(self, tools: dict[str, int], sign: int) -> None:
         """Add or subtract the completions of a turn."""
         for tool, count in tools.items():
@@ -93,8 +104,24 @@ class Timeline(msgspec.Struct, omit_defaults=True):
 def _started(timeline: Timeline, event: TurnStarted) -> None:
     timeline.open = event.turn
     timeline.undoing = None  # a turn was taken instead of finishing it
-    timeline.undone.clear()
-    timeline.dropped.clear()
+    if event.origin == "retry" and timeline.undone:
+        _add_variant(timeline, timeline.undone[-1], event.turn)
+        _keep_future(timeline)
+    timeline.undone = []
+
+
+def _add_variant(timeline: Timeline, earlier: int, turn: int) -> None:
+    group = timeline.variants_of(earlier)
+    if len(group) == 1:
+        timeline.variants.append(group)
+    group.append(turn)
+
+
+def _keep_future(timeline: Timeline) -> None:
+    """Remember what a redo would bring back after the turn that was undone last."""
+    *later, turn = timeline.undone
+    if later:
+        timeline.futures[turn] = later
 
 
 def _committed(timeline: Timeline, event: TurnCommitted) -> None:
@@ -122,7 +149,12 @@ def _undone(timeline: Timeline, event: TurnUndone) -> None:
 
 
 def _redone(timeline: Timeline, event: TurnRedone) -> None:
-    timeline.undone.remove(event.turn)
+    if event.turn in timeline.undone:
+        timeline.undone.remove(event.turn)
+    else:  # a variant of the turn undone last, in its place
+        timeline.variants_of(timeline.undone[-1]).index(event.turn)
+        _keep_future(timeline)
+        timeline.undone = timeline.futures.pop(event.turn, [])
     timeline.turns.append(event.turn)
     move_names(event.turn, timeline.dropped, timeline.checkpoints)
 

@@ -126,6 +126,11 @@ class Api(ModelApi, MemoryApi):
         turn = await self.games.retry(session_id(request), asked.prompt, asked.to)
         return json_response(documents.TurnNumber(turn=turn), 202)
 
+    async def show_variant(self, request: HttpRequest) -> Response:
+        asked = await body_of(request, documents.Variant)
+        opened = await self.games.idle(session_id(request))
+        return json_response(await moves.show_variant(opened, asked.turn, imported=asked.imported))
+
     async def branch(self, request: HttpRequest) -> Response:
         asked = await body_of(request, documents.BranchPoint)
         if asked.turn is not None and asked.before is not None:
@@ -308,6 +313,10 @@ OPERATIONS: Final = (
     Operation(
         "POST", "/sessions/{id}/retry", "retry", "Take a turn again, with the same words or others",
         documents.Retry, documents.TurnNumber, 202,
+    ),
+    Operation(
+        "POST", "/sessions/{id}/variant", "show_variant", "Let another variant of the newest turn count instead of it",
+        documents.Variant, documents.Undone,
     ),
     Operation(
         "POST", "/sessions/{id}/branch", "branch", "A new session that shares the past up to a turn",

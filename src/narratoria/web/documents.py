@@ -69,6 +69,13 @@ class Retry(Request, frozen=True, kw_only=True):
     to: Number | None = None
 
 
+class Variant(Request, frozen=True, kw_only=True):
+    """Let `turn`, another variant of the newest turn, count instead of it. `imported` as in an undo."""
+
+    turn: int
+    imported: bool = False
+
+
 class BranchPoint(Request, frozen=True, kw_only=True):
     """The last turn the new session shares with this one, or the first it does not share: `before`. With neither, the
     newest is shared.

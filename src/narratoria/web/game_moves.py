@@ -69,6 +69,14 @@ async def redo(opened: OpenGame, to: int | None = None) -> list[int]:
         return await history.redo_to(opened.journal, to)
 
 
+async def show_variant(opened: OpenGame, turn: int, *, imported: bool = False) -> Undone:
+    """Let another variant of the newest turn count instead of it."""
+    await opened.game.equipped()
+    registry = opened.game.registry
+    with refusing():
+        return told([await history.show_variant(opened.journal, turn, registry, imported=imported)], registry)
+
+
 # --- checkpoints -------------------------------------------------------------------------------------------
 
 

@@ -49,6 +49,7 @@ export const api = {
   undo: (id, to) => call("POST", `${at(id)}/undo`, { to }),
   redo: (id, to) => call("POST", `${at(id)}/redo`, { to }),
   retry: (id, to, prompt) => call("POST", `${at(id)}/retry`, { to, prompt }),
+  showVariant: (id, turn) => call("POST", `${at(id)}/variant`, { turn }),
   branch: (id, point = {}) => call("POST", `${at(id)}/branch`, point),
   checkpoint: (id, name) => call("POST", `${at(id)}/checkpoints`, { name }),
   previewRestore: (id, name) => call("GET", `${at(id)}/restore?checkpoint=${encodeURIComponent(name)}`),

@@ -159,6 +159,7 @@ const handlers = {
   turn_started(world, event, record) {
     const known = world.turns.get(event.turn);
     world.running = event.turn;
+    if (event.origin === "retry" && world.redo.length) addVariant(world, event.turn);
     world.redo = [];
     world.sessionRev = world.rev;
     if (known && !known.undone && known.outcome === null && known.prompt) return; // resumed after a crash
@@ -319,9 +320,25 @@ const handlers = {
   },
   turn_redone(world, event) {
     markUndone(world, event.turn, false);
-    world.redo = world.redo.filter((turn) => turn !== event.turn);
+    if (!world.redo.includes(event.turn)) showInstead(world, event.turn);
+    else world.redo = world.redo.filter((turn) => turn !== event.turn);
   },
 };
+
+/** A turn is taken again: it is a variant of the one undone last. */
+function addVariant(world, turn) {
+  const earlier = world.redo.at(-1);
+  const all = [...(world.variants.get(earlier) ?? [earlier]), turn];
+  for (const one of all) world.variants.set(one, all);
+  world.futures.set(earlier, world.redo.slice(0, -1));
+}
+
+/** A turn counts again in the place of its variant, which was undone just before. */
+function showInstead(world, turn) {
+  const hidden = world.redo.pop();
+  world.futures.set(hidden, world.redo);
+  world.redo = world.futures.get(turn) ?? [];
+}
 
 /** A call of a plan is named after both. */
 function planOf(world, { call, toolId }) {

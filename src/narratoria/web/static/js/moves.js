@@ -95,6 +95,30 @@ export async function editAndRetry(game, turn) {
   if (prompt) await retry(game, turn, prompt);
 }
 
+/**
+ * Show another variant of a turn; of an older one in a branch, where it is the newest.
+ * @param {Game} game @param {Turn} turn @param {number} to the variant @returns {Promise<boolean>} whether it is shown here
+ */
+export async function showVariant(game, turn, to) {
+  let shown = null;
+  if (turn.turn !== lastTurn(game.world)?.turn) await branchTo(game, to);
+  else {
+    await game.move(async () => {
+      const preview = await attempt(() => api.previewUndo(game.id));
+      if (!preview || !(await agreed(preview, t("moves.change_anyway")))) return;
+      shown = await attempt(() => api.showVariant(game.id, to));
+      if (shown?.compensated.length) snackbar(t("moves.other_undone", { what: shown.compensated.join("; ") }));
+    });
+  }
+  return Boolean(shown);
+}
+
+async function branchTo(game, to) {
+  const answer = await ask(t("moves.gone_on"), [h("p", { text: t("moves.other_branch") })],
+    [{ label: t("page.close"), value: "" }, { label: t("composer.branch"), value: "branch", kind: "filled", focus: true }]);
+  if (answer) await openBranch(() => api.branch(game.id, { turn: to }));
+}
+
 /** @param {Game} game @param {Turn|null} turn the last one the branch shares */
 export function branch(game, turn = lastTurn(game.world)) {
   return turn && openBranch(() => api.branch(game.id, { turn: turn.turn }));

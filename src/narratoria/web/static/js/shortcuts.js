@@ -12,6 +12,7 @@ const KEYS = [
   [t("shortcuts.key_escape"), t("shortcuts.does_escape")],
   [t("shortcuts.key_undo"), t("shortcuts.does_undo")],
   [t("shortcuts.key_redo"), t("shortcuts.does_redo")],
+  [t("shortcuts.key_variants"), t("shortcuts.does_variants")],
   ["/", t("shortcuts.does_search")],
   ["?", t("shortcuts.does_list")],
 ];

@@ -80,6 +80,7 @@ export class StoryView {
       this.empty = null;
       this.turns.show(shown, (turn) => `${turn.turn} ${turn.ts}`, (turn) => new TurnPart(this, turn));
     }
+    this.#welcomeVariant();
     this.page.classList.toggle("many", shown.length > MANY);
     this.#showEnding();
     this.#offerEarlier();
@@ -91,6 +92,21 @@ export class StoryView {
     this.#setNewest(parts.at(-1));
     this.#readNew();
     this.frame ||= requestAnimationFrame(() => this.#settle());
+  }
+
+  /** Another variant of the newest turn is on its way. @param {number|null} turn @param {number} step of the arrow that keeps the focus; 0 if none does */
+  expectVariant(turn, step) {
+    this.awaited = turn === null ? null : { turn, step };
+  }
+
+  /** It comes from the side it was asked for, and the arrow stays under the finger. */
+  #welcomeVariant() {
+    const part = this.awaited && [...this.turns.parts.values()].findLast(({ turn }) => turn.turn === this.awaited.turn);
+    if (!part) return;
+    const { step } = this.awaited;
+    this.awaited = null;
+    part.variants.update();
+    if (step) part.variants.focus(step);
   }
 
   /** A turn that has ended while it was watched is read, where the reader wants that. */

@@ -9,6 +9,7 @@ import { facts, kindOf, media, openLightbox, titleOf } from "./media.js";
 import { branch, editAndRetry, nameMoment, redo, retry, returnTo, undo } from "./moves.js";
 import { showProse } from "./prose.js";
 import { memoryName, why } from "./recall.js";
+import { Variants } from "./variants.js";
 import { parts, t } from "./words.js";
 
 /** Characters from which a text can carry an initial over two lines. */
@@ -41,6 +42,7 @@ export class TurnPart {
     this.ending = h("p", { class: "turn-ending quiet", hidden: true });
     this.choices = h("div", { class: "choices", role: "group", "aria-label": t("turn.choices"), hidden: true });
     this.moments = h("div", { class: "moments", hidden: true });
+    this.variants = new Variants(this);
     this.node = h("article", { class: "turn", tabindex: "-1", "aria-label": turn.turn ? t("turn.number", { turn: turn.turn }) : t("turn.prologue") },
       this.#head(), this.body, this.pulse, this.ending, this.moments, this.choices);
   }
@@ -55,7 +57,7 @@ export class TurnPart {
     const more = h("button", { class: "icon-button more", "aria-label": name, "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
     more.addEventListener("click", () => openMenu(more, this.#actions()));
     const said = turn.prompt && turn.origin !== "opening";
-    return h("header", { class: said ? "turn-head" : "turn-head opening" },
+    return h("header", { class: said ? "turn-head" : "turn-head opening" }, this.variants.node,
       said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt, tabindex: turn.prompt.length > LONG_PROMPT && "0" }) : h("span"), more);
   }
 
@@ -129,6 +131,7 @@ export class TurnPart {
     this.node.classList.toggle("last", last);
     for (const button of this.body.querySelectorAll(".again")) button.disabled = busy;
     this.#showMoments(last);
+    this.variants.update();
     const offered = choices.hidden ? [] : turn.choices;
     if (this.offered?.join("\n") === offered.join("\n")) return;
     this.offered = offered;

@@ -28,6 +28,8 @@ export function newWorld(rev = 0) {
     /** @type {Map<number, Turn>} */ turns: new Map(),
     /** @type {number|null} */ running: null,
     /** @type {number[]} */ redo: [],
+    /** all variants of a turn that was taken again, by each of them @type {Map<number, number[]>} */ variants: new Map(),
+    /** what a redo brings back once a variant counts again @type {Map<number, number[]>} */ futures: new Map(),
     /** @type {Map<string, Call>} */ calls: new Map(),
     plans: new Map(),
     assets: new Map(),
