@@ -35,7 +35,8 @@ LARGEST = 1 << 20
 SERVERS = ("stdio_server", "http_server", "tool_server", "offered_prompts")
 MCP = ("narratoria.cli.mcp", *(f"narratoria.mcp_server.{name}" for name in SERVERS))
 WEB = ("narratoria.cli.play", "narratoria.web.server", "narratoria.store.sqlite", "uvicorn.lifespan.on")
-KINDS = {"commands": (), "mcp": MCP, "web": WEB}
+MODEL = ("narratoria.cli.play", "narratoria.narrator.llm.llm_narrator", "openai.resources.chat")
+KINDS = {"commands": (), "mcp": MCP, "web": WEB, "model": MODEL}
 
 
 # --- in the tests ------------------------------------------------------------------------------------------
@@ -294,7 +295,8 @@ def _become(asked: dict[str, object], streams: list[int]) -> None:
     time.tzset()
     tempfile.tempdir = None
     sys.stdin = os.fdopen(0, encoding="utf-8")
-    sys.stdout = os.fdopen(1, "w", buffering=1 if os.isatty(1) else -1, encoding="utf-8")
+    by_line = os.isatty(1) or bool(env.get("PYTHONUNBUFFERED"))
+    sys.stdout = os.fdopen(1, "w", buffering=1 if by_line else -1, encoding="utf-8")
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
     script, arguments = asked.get("script"), asked["arguments"]
     assert isinstance(arguments, list)

@@ -8,11 +8,12 @@ import pty
 import re
 import select
 import struct
-import subprocess
 import termios
 import time
 from pathlib import Path
 from typing import Any
+
+from tests import warm_start
 
 TORCH = Path(__file__).resolve().parents[2] / "stories" / "torch"
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x01\x02]")
@@ -35,10 +36,10 @@ class Terminal:
         kept = {**narratoria.env, "TERM": "xterm-256color"}
         for name in ("KITTY_WINDOW_ID", "TERM_PROGRAM", "LC_TERMINAL", "TMUX", "STY", "KONSOLE_VERSION"):
             kept.pop(name, None)
-        self.process = subprocess.Popen(
-            narratoria.command(command, *arguments, "--terminal", "--narrator", "rules"),
+        self.process = warm_start.Started(
+            *(command, *arguments, "--terminal", "--narrator", "rules"),
             stdin=theirs, stdout=theirs, stderr=theirs, env={**kept, **env}, cwd=narratoria.folder,
-            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),
+            terminal=True,
         )  # fmt: skip
         self.theirs = theirs
         self.seen = ""

@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from tests import warm_start
 
 from narratoria.conformance import RULES
 from narratoria.testing import conformance
@@ -29,8 +30,7 @@ def bad(tmp_path: Path) -> Path:
 
 
 def check(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "narratoria", "check", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return warm_start.run("check", *arguments, env=os.environ)
 
 
 def test_a_junit_report_has_a_suite_for_each_tool_and_a_case_for_each_rule(bad: Path, tmp_path: Path) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 
 @pytest.fixture
@@ -24,41 +23,17 @@ def completed(home: Path, *words: str, cwd: Path | None = None) -> list[str]:
         "COMP_CWORD": str(len(words)),
     }
     environment.pop("NARRATORIA_STORE", None)
-    done = subprocess.run(
-        [sys.executable, "-m", "narratoria"],
-        env=environment,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = warm_start.run(env=environment, cwd=cwd or ".", timeout=60)
+    assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
 def begun(home: Path) -> str:
     environment = os.environ | {"NARRATORIA_HOME": str(home)}
     environment.pop("NARRATORIA_STORE", None)
-    command = [
-        sys.executable,
-        "-m",
-        "narratoria",
-        "play",
-        "torch",
-        "--narrator",
-        "rules",
-        "--terminal",
-        "--json",
-    ]
-    done = subprocess.run(
-        command,
-        env=environment,
-        input="light the torch\n",
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    words = ["play", "torch", "--narrator", "rules", "--terminal", "--json"]
+    done = warm_start.run(*words, env=environment, input="light the torch\n")
+    assert done.returncode == 0, done.stderr
     return done.stdout.split('"session":"')[1].split('"')[0]
 
 

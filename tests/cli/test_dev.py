@@ -7,7 +7,6 @@ import os
 import queue
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -51,7 +50,7 @@ class Running:
 
     def __init__(self, home: Path, *arguments: object) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "narratoria", "dev", *map(str, arguments)],
+            warm_start.command("dev", *arguments, kind="commands"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

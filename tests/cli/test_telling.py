@@ -8,10 +8,10 @@ import json
 import os
 import pty
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 from narratoria.cli.narration_view import silence
 from narratoria.errors import PlanRejected
@@ -38,7 +38,7 @@ async def play(
     """One prompt through a pipe."""
     async with ScriptedModel(*script) as server:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "narratoria", "play", str(STORY), "--terminal", *(arguments or ("--narrator", "llm")),
+            *warm_start.command("play", STORY, "--terminal", *(arguments or ("--narrator", "llm")), kind="model"),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(server.url, home, *script),
         )  # fmt: skip
         async with asyncio.timeout(60):
@@ -52,7 +52,7 @@ async def play_on_a_terminal(*script: Behaviour, home: Path) -> str:
     ours, theirs = pty.openpty()
     async with ScriptedModel(*script) as server:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "narratoria", "play", str(STORY), "--terminal", "--narrator", "llm",
+            *warm_start.command("play", STORY, "--terminal", "--narrator", "llm", kind="model"),
             stdin=theirs, stdout=theirs, stderr=theirs, env=environment(server.url, home, *script),
         )  # fmt: skip
         os.close(theirs)

@@ -17,7 +17,7 @@ from narratoria.session import Session
 from narratoria.store.default_store import default_store
 from narratoria.store.fold import fold
 
-SERVER = Path(__file__).parents[1] / "kinds" / "mcp" / "trial_server.py"
+SERVER = Path(__file__).parents[1] / "kinds" / "mcp" / "plain_server.py"
 STORY = """
 title = "The desk"
 premise = "A desk and a pen."

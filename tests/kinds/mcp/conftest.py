@@ -13,6 +13,7 @@ from narratoria.kinds.mcp.mcp_tools import mcp_tools
 from narratoria.run.registry import ToolRegistry
 
 SERVER = Path(__file__).with_name("trial_server.py")
+PLAIN = Path(__file__).with_name("plain_server.py")  # starts at once, for what starts servers again and again
 
 
 def eventually(holds, within=10.0):
@@ -48,6 +49,12 @@ class Place:
     def servers(self, *args, **more):
         return {"mcpServers": {"trial": self.entry(*args, **more)}}
 
+    def plain(self, *args, **more):
+        return self.entry(*args, script=PLAIN, **more)
+
+    def plain_servers(self, *args, **more):
+        return {"mcpServers": {"trial": self.plain(*args, **more)}}
+
     def script(self, source):
         path = self.folder / "server.py"
         path.write_text(source)
@@ -79,8 +86,8 @@ def place(tmp_path):
 
 @pytest.fixture
 async def trial(place):
-    """A registry with the tools of one trial server."""
-    async with mcp_tools(place.servers()) as servers:
+    """A registry with the tools of one trial server, which is a plain one."""
+    async with mcp_tools(place.plain_servers()) as servers:
         registry = ToolRegistry()
         servers.follow(registry)
         registry.servers = servers

@@ -151,7 +151,7 @@ async def test_a_flood_of_stderr_holds_up_nothing_and_is_kept_in_part(trial):
 
 
 async def test_children_of_a_server_end_with_it_even_in_their_own_session(place):
-    async with mcp_tools(place.servers()) as servers:
+    async with mcp_tools(place.plain_servers()) as servers:
         registry = await opened(servers)
         child = (await registry.execute("trial.bear", {})).value
         child = child["result"] if isinstance(child, dict) else child
@@ -167,7 +167,7 @@ async def test_children_of_a_server_that_died_end_too(trial, place):
 
 async def test_a_server_that_does_not_start_is_named_with_its_last_words_but_no_secret(place):
     with pytest.raises(ServerUnavailable) as refusal:
-        async with mcp_tools(place.servers("--broken", env={"LICENSE_KEY": "abc-secret-123"})):
+        async with mcp_tools(place.plain_servers("--broken", env={"LICENSE_KEY": "abc-secret-123"})):
             pass
     assert "did not start" in str(refusal.value)
     assert "exited with status 7; stderr ends: cannot start: no license ***" in str(refusal.value)
@@ -192,7 +192,7 @@ async def test_a_server_that_never_answers_is_given_up_in_time(place):
 
 
 async def test_one_broken_server_hides_no_other(place):
-    both = {"good": place.entry(), "bad": place.entry("--broken")}
+    both = {"good": place.plain(), "bad": place.plain("--broken")}
     servers = mcp_tools(both)
     try:
         await servers.open()
@@ -310,7 +310,7 @@ def test_nothing_is_left_when_the_runtime_is_killed(place, number):
     import json
 
     runtime = subprocess.Popen(
-        [sys.executable, "-c", program, json.dumps(place.servers())], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, json.dumps(place.plain_servers())], stdout=subprocess.PIPE, text=True
     )
     try:
         assert runtime.stdout.readline() == "ready\n"
@@ -323,7 +323,7 @@ def test_nothing_is_left_when_the_runtime_is_killed(place, number):
 
 
 def test_a_loop_that_ends_ends_its_servers(place):
-    servers = mcp_tools(place.servers())
+    servers = mcp_tools(place.plain_servers())
     registry = ToolRegistry()
     servers.follow(registry)
 
