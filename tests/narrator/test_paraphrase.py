@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
+from tests import warm_start
 from tests.shipped_stories import shipped_story
 
 from narratoria.narrator.embedding.minilm import DIMENSIONS, CachedEmbedder, MiniLM
@@ -520,8 +522,7 @@ def _fits(actions: list[Action], expected: str) -> bool:
     ids=lambda path: f"{path.parents[1].name}-{path.name}",
 )
 def test_every_tool_of_a_shipped_story_keeps_the_whole_protocol(tool: Path) -> None:
-    command = [sys.executable, "-m", "narratoria", "check", str(tool), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = warm_start.run("check", tool, "--json", env=os.environ)
     report = json.loads(done.stdout)
     assert report["conforms"] and done.returncode == 0
     assert [rule for rule in report["rules"] if rule["verdict"] == "fail"] == []

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm_start
 
 from narratoria.play.call_again import NotAgreed, NotRunAgain, run_again
 from narratoria.play.call_command import call_command
@@ -294,14 +295,8 @@ def test_secrets_are_never_in_the_command(played: Played, monkeypatch: pytest.Mo
 
 
 def narratoria(played: Played, *arguments: str, say: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "narratoria", *arguments],
-        env={**os.environ, "NARRATORIA_HOME": str(played.home), "NO_COLOR": "1"},
-        input=say,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    env = {**os.environ, "NARRATORIA_HOME": str(played.home), "NO_COLOR": "1"}
+    return warm_start.run(*arguments, env=env, input=say)
 
 
 def test_sessions_call_lists_shows_and_runs_again(played: Played) -> None:

@@ -689,6 +689,17 @@ def test_shipped_stories_are_found_and_a_home_copy_wins(
         open_story("atlantis")
 
 
+def test_a_story_that_is_named_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NARRATORIA_HOME", str(tmp_path))
+    write(tmp_path / "stories" / "mine", STORY)
+    write(tmp_path / "stories" / "another", STORY)
+    read: list[str] = []
+    load = Story.load
+    monkeypatch.setattr(Story, "load", lambda root: read.append(root.name) or load(root))
+    assert open_story("mine").id == "mine"
+    assert read == ["mine"]
+
+
 @pytest.mark.parametrize(
     ("state", "ending"),
     [

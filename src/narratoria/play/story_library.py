@@ -103,6 +103,18 @@ def open_story(name: str | Path) -> Story:
 
 def library_story(name: str) -> Story:
     """Return a story of the library by its id, whatever folders the working directory has."""
+    named = [
+        root
+        for folder in story_folders()
+        for root in story_roots(folder)
+        if name in (root.name, _name(root)[0])
+    ]
+    if len(named) == 1:  # the others need not be read
+        only = _read(named[0])
+        if isinstance(only, BrokenStory):
+            raise only.error
+        if only.id == name:
+            return only
     stories = shelved()
     for one in stories:
         if one.id == name or (isinstance(one, BrokenStory) and one.root.name == name):
