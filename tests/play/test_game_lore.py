@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from narratoria.errors import JournalError
 from narratoria.events import MemoriesRecalled, MemoryChange, RecalledMemory
+from narratoria.lore.entries import LoreEntry
 from narratoria.narrator.protocol import Declaration, NarratorRequest
 from narratoria.play.game import Game
 from narratoria.play.game_lore import (
@@ -26,6 +28,7 @@ from narratoria.play.game_lore import (
     take_back,
 )
 from narratoria.play.history import redo, undo
+from narratoria.play.lore_index import Listed, LoreIndex
 from narratoria.play.story import Story
 from narratoria.play.story_lore import Situation, StoryLore
 from narratoria.run.plan import PlanDocument
@@ -209,3 +212,36 @@ def test_what_a_made_up_session_holds_in_its_place_is_left_out() -> None:
     for key, value in {"note": 5, "own:a": {"text": 1}, "own:b": [], "mark:c": {}, "x": None}.items():
         memory.apply(MemoryChange("lore", "write", key, value))
     assert GameLore.of(memory) == GameLore()
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text"),
+    [
+        ("lamp room", "up to the Lamp Room"),
+        ("'tis", "so 'Tis said"),
+        ("灯台", "古い灯台へ行く"),
+        ("snake_case", "a snake_case name"),
+        ("ÉTÉ", "en été, dit-il"),
+        ("!?", "what!?"),
+        ("Straße", "auf der Straße"),
+        ("/stor(m|ms)/", "two storms"),
+    ],
+)
+def test_of_a_large_book_only_what_may_fire_is_tried(keyword: str, text: str) -> None:
+    entries = [Listed(str(n), "lore", LoreEntry("x", (f"word{n}",))) for n in range(50)]
+    entry = LoreEntry("y", (keyword,))
+    index = LoreIndex([*entries, Listed("it", "lore", entry)])
+    assert entry.keyword_in(text) is not None
+    assert [one.ref for one in index.candidates(text)] == ["it"]
+
+
+async def test_five_thousand_pieces_of_lore_cost_a_turn_next_to_nothing(story: Story) -> None:
+    own = {str(n): OwnLore(text="x" * 200, name=f"N{n}", keywords=(f"a{n}", f"b c{n}")) for n in range(5_000)}
+    lore, known = GameLore(own=own), StoryLore(story)
+    before = "The wind goes round the tower and finds the door. " * 40
+    known.fired(Situation("first", {}, before, lore))  # the index is made once
+    began = time.process_time()
+    for number in range(20):
+        [one, *_] = known.fired(Situation(f"to a{number}", {}, before, lore))
+        assert one.word == f"a{number}"
+    assert time.process_time() - began < 0.5

@@ -18,6 +18,7 @@ from narratoria.lore.past_turns import Chronicle
 from narratoria.narrator.protocol import Narrator
 from narratoria.narrator.rules.fillable import fill_state
 from narratoria.play.casting import granted_time, make_narrator, turn_settings, warm_up
+from narratoria.play.game_lore import NO_LORE, GameLore
 from narratoria.play.game_sources import GameSources
 from narratoria.play.history import finish_undo
 from narratoria.play.offering import ending_of
@@ -27,7 +28,7 @@ from narratoria.play.resume import open_turn
 from narratoria.play.stage import stage
 from narratoria.play.story import Story
 from narratoria.play.story_file import Opening
-from narratoria.play.story_lore import StoryLore, answers, author_note, check_lore, situation
+from narratoria.play.story_lore import StoryLore, answers, author_note, situation
 from narratoria.play.story_skills import story_skills
 from narratoria.play.story_watch import FileWatch
 from narratoria.play.turn import take_turn
@@ -75,11 +76,12 @@ class Game:
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
         self.executor = PlanExecutor(self.registry, session, roots=[story.root])
         self.settings = turn_settings(story, generation_timeout)
-        self.unused_lore = check_lore(story)
+        self.story_lore = StoryLore(story)
+        self.unused_lore = self.story_lore.complaints()
         self._told_of_skills = frozenset[str]()
         self._chronicle = Chronicle()
         self.recalls = Recalls()
-        self.story_lore = StoryLore(story)
+        self._lore = -1, NO_LORE
         self._recollection = Recollection(
             story, self.narrator, chronicle=self._chronicle, lore=self.story_lore
         )
@@ -246,7 +248,7 @@ class Game:
         await self.equipped()
         self._look_at_skills()
         ledger = await self._open_ledger()
-        now = situation(session, text, self._chronicle.standing().keys())
+        now = situation(session, text, await self.lore(), self._chronicle.standing().keys())
         recalled = await memory.recall(now)
         return await take_turn(
             session,
@@ -272,6 +274,13 @@ class Game:
     def reads_memories(self) -> bool:
         """True if a narrator of the game gets what is recalled."""
         return self._recollection.wanted
+
+    async def lore(self) -> GameLore:
+        """Return the player's lore, read anew only after a change: it may be large."""
+        edits = self.session.memory.lore_edits
+        if self._lore[0] != edits:
+            self._lore = edits, await asyncio.to_thread(GameLore.of, self.session.memory)
+        return self._lore[1]
 
     async def told(self) -> Mapping[int, str]:
         """Return the turns that stand, each as the story remembers it."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from narratoria.errors import JournalError, NarratoriaError
 from narratoria.events import Committed, MemoryChange
 from narratoria.lore.entries import Logic, LoreEntry, LoreInvalid, expression
+from narratoria.play.lore_index import Listed, LoreIndex
 from narratoria.session import Session
 from narratoria.session.memory import LORE, Memory
 from narratoria.store.journal import Journal
@@ -81,11 +83,20 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     edited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GameLore:
+    """The player's part, as it is now."""
+
     note: str = ""
     own: Mapping[str, OwnLore] = field(default_factory=dict)
     marks: Mapping[str, Mark] = field(default_factory=dict)
+
+    @cached_property
+    def index(self) -> LoreIndex:
+        """The lore that is not pinned, by its keywords."""
+        return LoreIndex(
+            Listed(ref, one.kind, one.entry()) for ref, one in self.own.items() if not one.pinned
+        )
 
     @classmethod
     def of(cls, memory: Memory) -> GameLore:

@@ -13,6 +13,7 @@ from narratoria.events import RecalledMemory
 from narratoria.lore.past_turns import Chronicle
 from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import Narrator, declaration_of
+from narratoria.play.game_lore import NO_LORE
 from narratoria.play.story import Story
 from narratoria.play.story_lore import MOST_RECALLED, Situation, StoryLore
 
@@ -53,7 +54,8 @@ class Recollection:
 
     async def recall(self, now: Situation) -> list[RecalledMemory]:
         """The memories for a prompt: those that fire, and, for a narrator that reads them, those near in meaning."""
-        fired = await asyncio.to_thread(self.lore.fired, now)
+        silent = not self.lore.entries and now.lore is NO_LORE
+        fired = [] if silent else await asyncio.to_thread(self.lore.fired, now)
         if not self._by_meaning:
             return fired
         memory = await asyncio.wrap_future(self._make())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from narratoria.lore.entries import ANY_STATE, LoreEntry, LoreInvalid, front_mat
 from narratoria.lore.lore_files import read_lore
 from narratoria.lore.world_info import SUFFIXES, Character, ImportedLore, ImportRejected, import_file
 from narratoria.play.game_lore import NO_LORE, NOTE, GameLore, Mark
+from narratoria.play.lore_index import Listed, LoreIndex
 from narratoria.play.story import Story
 from narratoria.session import Session
 from narratoria.session.memory import Memory as SessionMemory
@@ -41,22 +42,15 @@ class Situation:
     standing: Collection[int] = ()  # the turns that are not undone
 
 
-def situation(session: Session, prompt: str, standing: Collection[int]) -> Situation:
+def situation(session: Session, prompt: str, lore: GameLore, standing: Collection[int]) -> Situation:
     """Return what a prompt may remind the story of a session by."""
     before = session.past[-1][1] if session.past else ""
-    lore = GameLore.of(session.memory)
-    return Situation(prompt, session.snapshot(), before, lore, session.memory, standing)
+    return Situation(prompt, session.state, before, lore, session.memory, standing)
 
 
 def check_lore(story: Story) -> list[str]:
     """Complaints about files of `lore/` that cannot be used. Raise `StoryInvalid` for a wrong file of the author."""
-    for name, text in story.lore.items():
-        try:
-            front_matter(name, text)
-        except LoreInvalid as error:
-            raise StoryInvalid(f"{story.root / 'lore' / name}.md: {error}") from None
-    unused = [f"left out: {complaint}" for complaint in story.unread_lore]
-    return [f"lore: {complaint}" for complaint in (*unused, *import_folder(story.root / "lore")[1])]
+    return StoryLore(story).complaints()
 
 
 class StoryLore:
@@ -71,17 +65,32 @@ class StoryLore:
         found: list[LoreEntry] = []
         for name, text in self._story.lore.items():
             found += read_lore(name, text, lambda part: len(part) // _LETTERS_PER_TOKEN)[1]
-        for imported in self._imported:
+        for imported in self._imported[0]:
             found += imported.entries
         return {story_ref(entry.name, entry.text): entry for entry in found}
 
+    def complaints(self) -> list[str]:
+        """Complaints about files that cannot be used. Raise `StoryInvalid` for a wrong file of the author."""
+        story = self._story
+        for name, text in story.lore.items():
+            try:
+                front_matter(name, text)
+            except LoreInvalid as error:
+                raise StoryInvalid(f"{story.root / 'lore' / name}.md: {error}") from None
+        unused = [f"left out: {complaint}" for complaint in story.unread_lore]
+        return [f"lore: {complaint}" for complaint in (*unused, *self._imported[1])]
+
     @cached_property
-    def _imported(self) -> Sequence[ImportedLore]:
-        return import_folder(self._story.root / "lore")[0]
+    def _imported(self) -> tuple[list[ImportedLore], list[str]]:
+        return import_folder(self._story.root / "lore")
 
     @property
     def characters(self) -> list[Character]:
-        return [character for imported in self._imported for character in imported.characters]
+        return [character for imported in self._imported[0] for character in imported.characters]
+
+    @cached_property
+    def _index(self) -> LoreIndex:
+        return LoreIndex(Listed(ref, "lore", entry) for ref, entry in self.entries.items())
 
     def fired(self, now: Situation) -> list[RecalledMemory]:
         """Return the pinned, then the lore that fires, in its order; nothing that the player let be forgotten."""
@@ -89,15 +98,13 @@ class StoryLore:
         if not self.entries and lore is NO_LORE:
             return []
         found = list(_pinned(now))
-        own = ((ref, one.kind, one.entry()) for ref, one in lore.own.items() if not one.pinned)
-        of_story = ((ref, "lore", _marked(entry, lore.marks.get(ref))) for ref, entry in self.entries.items())
+        text = f"{now.prompt}\n{now.before[-LONGEST_BEFORE:]}"
         end = time.monotonic() + _SECONDS
         fired: list[tuple[bool, int, RecalledMemory]] = []
-        for ref, kind, entry in (*own, *of_story):
-            if entry is None or time.monotonic() > end:
-                continue
-            why = _why(entry, now)
-            if why is not None:
+        for ref, kind, written in (*lore.index.candidates(text), *self._index.candidates(text)):
+            entry = _marked(written, lore.marks.get(ref))
+            why = None if entry is None or time.monotonic() > end else _why(entry, now, text)
+            if entry is not None and why is not None:
                 fired.append((why.earlier, entry.order, _recalled(why, ref, kind, entry)))
         fired.sort(key=lambda one: one[:2])
         return _once([*found, *(one for _, _, one in fired)])
@@ -163,7 +170,7 @@ class _Why:
     earlier: bool = False
 
 
-def _why(entry: LoreEntry, now: Situation) -> _Why | None:
+def _why(entry: LoreEntry, now: Situation, both: str) -> _Why | None:
     if not entry.text or not entry.when.holds(now.state):
         return None
     if entry.always:
@@ -173,9 +180,7 @@ def _why(entry: LoreEntry, now: Situation) -> _Why | None:
     word = entry.keyword_in(now.prompt)
     if word is not None:
         return _Why("keyword", word)
-    if not now.before:
-        return None
-    word = entry.keyword_in(f"{now.prompt}\n{now.before[-LONGEST_BEFORE:]}")
+    word = entry.keyword_in(both) if now.before else None
     return None if word is None else _Why("keyword", word, earlier=True)
 
 

@@ -60,7 +60,7 @@ class _Stored(msgspec.Struct, omit_defaults=True):
 class Memory:
     """The committed memory of a session."""
 
-    __slots__ = ("_scopes", "_timers", "clock", "short_term_ttl")
+    __slots__ = ("_scopes", "_timers", "clock", "lore_edits", "short_term_ttl")
 
     def __init__(
         self, clock: Callable[[], float] = time.time, *, short_term_ttl: float = SHORT_TERM_TTL
@@ -69,6 +69,7 @@ class Memory:
         self.short_term_ttl = short_term_ttl
         self._scopes: dict[str, dict[str, Entry]] = {scope: {} for scope in _KEPT}
         self._timers: list[tuple[float, str, str]] = []
+        self.lore_edits = 0  # changes of the player's lore so far: what was read of it may be out of date
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -149,6 +150,8 @@ class Memory:
         """Apply one recorded change and return its inverse, in the order to apply it."""
         entries = self._entries(change.scope)
         self._forget_expired()
+        if change.scope == LORE:
+            self.lore_edits += 1
         if change.op == "clear":
             inverse = [undo for key, entry in entries.items() for undo in writes(change.scope, key, entry)]
             entries.clear()
@@ -229,6 +232,7 @@ class Memory:
             if entry.expires is not None
         ]
         heapq.heapify(self._timers)
+        self.lore_edits += 1
 
     # --- what a draft does differently ------------------------------------------------------------
 

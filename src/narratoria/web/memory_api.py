@@ -9,7 +9,6 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from narratoria.play import game_lore
-from narratoria.play.game_lore import GameLore
 from narratoria.play.lore_file import MAX_FILE, read_lore_file
 from narratoria.web.game_moves import refusing
 from narratoria.web.games import Games
@@ -51,8 +50,7 @@ class MemoryApi:
                 raise BodyTooLarge(f"the file has more than {MAX_FILE:,} bytes")
         opened = await self.games.idle(session_id(request))
         name = request.query_params.get("name", "")
-        lore = GameLore.of(opened.session.memory)
-        found = await asyncio.to_thread(read_lore_file, bytes(content), name, lore)
+        found = await asyncio.to_thread(read_lore_file, bytes(content), name, await opened.game.lore())
         with refusing():
             made = await game_lore.edit(opened.session, [game_lore.set_own(None, one) for one in found.kept])
         characters = sum(one.kind == "character" for one in found.kept)

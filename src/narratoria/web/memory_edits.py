@@ -34,7 +34,7 @@ class NoMemory(BadRequest):
 async def memory_view(game: Game) -> MemoryView:
     """Return the memory of a game: all of the player's, and of the story's what has come up."""
     told = await game.told()
-    lore, recalled = GameLore.of(game.session.memory), game.recalls.standing(told)
+    lore, recalled = await game.lore(), game.recalls.standing(told)
     shown = {turn: text for turn, text in told.items() if f"turn:{turn}" in lore.marks}
     shown |= dict(sorted(told.items())[-MOST_TURNS:])
     entries = await asyncio.to_thread(lambda: game.story_lore.entries)  # read from files, once
@@ -102,8 +102,7 @@ def _unmarked(one: RecalledMemory) -> Mark:
 
 async def changes_of(game: Game, asked: MemoryEdit) -> list[MemoryChange]:
     """Return the changes that an edit asks for; refuse one that says nothing or too much."""
-    memory = game.session.memory
-    lore = GameLore.of(memory)
+    lore = await game.lore()
     if asked.note is not None:
         return [game_lore.set_note(asked.note)]
     if asked.book is not None and asked.forgotten:
