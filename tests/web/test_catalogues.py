@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -18,6 +19,8 @@ from narratoria.web.packing import keys_of
 from narratoria.web.static_files import ROOT
 
 WEB = Path(catalogues.__file__).parent
+SOURCE = WEB.parent
+BY_TEXT = (catalogues.PROBLEM, catalogues.NOTICE)
 IN_FILES = re.compile(r"\{\{([a-z]+\.[\w.]+)\}\}")
 IN_PYTHON = re.compile(r'"((?:refusal|problem|page)\.\w+)"')
 PLURALS = {"en": {"one", "other"}, "de": {"one", "other"}}
@@ -83,8 +86,31 @@ def values_of(text: object) -> set[str]:
     return {name for one in texts for name in re.findall(r"\{(\w+)\}", str(one))}
 
 
+def said_by_the_server() -> set[str]:
+    """The strings in our code, with a hole for each value."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                parts = [str(one.value) if isinstance(one, ast.Constant) else "{}" for one in node.values]
+                found.add("".join(parts))
+    return found
+
+
+def test_a_message_of_the_server_is_found_by_the_words_that_the_code_has() -> None:
+    said = said_by_the_server()
+    texts = {key: text for key, text in shipped()["en"].words.items() if key.startswith(BY_TEXT)}
+    assert not {key for key, text in texts.items() if re.sub(r"\{\w+\}", "{}", str(text)) not in said}
+    german = shipped()["de"]
+    told = shipped().translated("there is no checkpoint 'a; b'; there are: 'c'", german)
+    assert told == "Es gibt keinen Augenblick 'a; b'; es gibt: 'c'"
+    assert shipped().translated("something else", german) == "something else"
+
+
 def test_every_key_is_in_every_language_and_none_is_unused() -> None:
-    keys = used()
+    keys = used() | {key for key in shipped()["en"].words if key.startswith(BY_TEXT)}
     assert "en" in shipped()
     assert len(shipped()) > 1
     for catalogue in shipped().values():
@@ -159,6 +185,9 @@ def test_the_page_comes_in_the_language_of_the_browser_and_in_no_other(server: R
         worker = client.get("/service-worker.js", headers={"Cookie": "narratoria-language=de"})
         assert "/static/offline.de.html" in worker.text
         assert "Narratoria läuft nicht" in client.get("/static/offline.de.html").text
+        session = server.new_session()
+        refused = client.post(f"/sessions/{session}/undo", json={}, headers=wanted)
+        assert refused.json()["message"].startswith("Es gibt nichts zurückzunehmen")
     refused = httpx.get(server.origin, headers=wanted)
     assert "Wer ist da?" in refused.text
     assert '<html lang="de">' in refused.text

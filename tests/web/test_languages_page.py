@@ -46,6 +46,10 @@ def test_the_page_is_in_the_language_of_the_browser_until_another_is_chosen(
     assert not [name for name in asked if "words" in name], "its words come with the page"
     page.get_by_role("button", name="Paint a picture").click()
     expect(page.get_by_role("article", name="Zug 1")).to_be_visible()
+    told = page.evaluate(
+        """["only the first 8,000 characters were read", "(a) $1"].map(modules["words.js"].said)"""
+    )
+    assert told == ["Nur die ersten 8,000 Zeichen wurden gelesen.", "(a) $1"], "the server's own words"
     page.get_by_role("link", name="Medien").click()
     expect(page.get_by_text("Zug 1 · bench · 1,2 kB")).to_be_visible()
     page.get_by_role("button", name="Einstellungen").click()

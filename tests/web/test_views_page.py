@@ -146,6 +146,7 @@ def test_a_wide_plan_is_a_block_and_one_without_calls_is_no_picture(
     expect(page.get_by_role("button", name="Paint a picture")).to_be_visible()
     width, height = page.evaluate(
         """async () => {
+            await import("/static/later.js"); // which brings its words
             const { planPicture } = await import("/static/js/dag.js");
             const tools = Array.from({ length: 12 }, (_, at) => ({ toolId: `w${at}`, toolPath: "bench" }));
             tools.push({ toolId: "last", toolPath: "bench", dependencies: ["w11"] });
@@ -173,6 +174,7 @@ def test_lines_of_a_plan_pass_between_boxes_and_a_name_is_said_once(
     expect(page.get_by_role("button", name="Paint a picture")).to_be_visible()
     hidden, names = page.evaluate(
         """async () => {
+            await import("/static/later.js"); // which brings its words
             const { planPicture } = await import("/static/js/dag.js");
             const dependencies = ["first"];
             const wide = Array.from({ length: 12 }, (_, at) => ({ toolId: `w${at}`, toolPath: "bench", dependencies }));

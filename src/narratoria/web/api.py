@@ -17,7 +17,7 @@ from narratoria.web.asset_pages import asset_page
 from narratoria.web.asset_responses import asset_response
 from narratoria.web.feed import Feed, Viewer
 from narratoria.web.games import Games, NotFound
-from narratoria.web.json_responses import json_response
+from narratoria.web.json_responses import json_response, settings_response
 from narratoria.web.memory_api import MEMORY_OPERATIONS, MemoryApi
 from narratoria.web.model_api import MODEL_OPERATIONS, ModelApi
 from narratoria.web.openapi import BINARY, STREAM, Operation
@@ -243,11 +243,11 @@ class Api(ModelApi, MemoryApi):
         return asset_response(path)
 
     async def settings(self, request: HttpRequest) -> Response:
-        return json_response(await self.games.settings(session_id(request)))
+        return settings_response(request, await self.games.settings(session_id(request)))
 
     async def change_settings(self, request: HttpRequest) -> Response:
         asked = await body_of(request, documents.SettingsChange)
-        return json_response(await self.games.change_settings(session_id(request), asked))
+        return settings_response(request, await self.games.change_settings(session_id(request), asked))
 
     # --- who is here ---------------------------------------------------------------------------------------
 

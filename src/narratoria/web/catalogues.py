@@ -22,6 +22,8 @@ ROOT: Final = Path(__file__).parent / "words"
 MANIFEST: Final = "app.webmanifest"
 DEFAULT: Final = "en"
 COOKIE: Final = "narratoria-language"  # what a person chose in Settings
+PROBLEM: Final = "problem."  # the messages of the API
+NOTICE: Final = "notice."  # those that the journal keeps, which the page translates itself
 MOST_ACCEPTED: Final = 20  # languages read of a header
 MOST_BYTES: Final = 128 * 1024  # of one catalogue
 _CHOSEN: Final = re.compile(rf"(?:^|;)\s*{COOKIE}=([A-Za-z0-9-]{{1,35}})\s*(?:;|$)")
@@ -99,6 +101,7 @@ class Catalogues(Mapping[str, Catalogue]):
     def __init__(self, *folders: Path) -> None:
         paths = [path for folder in folders for path in sorted(folder.glob("*.json"))]
         self._all = {path.stem: Catalogue.read(path) for path in paths}
+        self._known: list[tuple[str, re.Pattern[str]]] = []
 
     def __getitem__(self, language: str) -> Catalogue:
         return self._all[language]
@@ -120,6 +123,36 @@ class Catalogues(Mapping[str, Catalogue]):
                 return self[found]
         return self[DEFAULT]
 
+    def translated(self, message: str, catalogue: Catalogue) -> str:
+        """Return a message of the server, which is English, in another language; as it is where no catalogue has it.
+
+        The rest of the program knows no catalogue: a message is found by its English text, with its values.
+        """
+        if catalogue.language == DEFAULT:
+            return message
+        for key, pattern in self._problems():
+            found = pattern.fullmatch(message)
+            if found and key in catalogue.words:
+                return catalogue.say(key, **found.groupdict())
+        return message
+
+    def notices(self, catalogue: Catalogue) -> list[tuple[str, str]]:
+        """Return the notices of the server in English and in another language."""
+        english = self[DEFAULT]
+        keys = [key for key in english.words if key.startswith(NOTICE) and key in catalogue.words]
+        return (
+            []
+            if catalogue is english
+            else [(str(english.words[key]), str(catalogue.words[key])) for key in keys]
+        )
+
+    def _problems(self) -> list[tuple[str, re.Pattern[str]]]:
+        if not self._known:
+            for key, text in self[DEFAULT].words.items():
+                if key.startswith(PROBLEM) and isinstance(text, str):
+                    self._known.append((key, _pattern(text)))
+        return self._known
+
     def _nearest(self, tag: str) -> str | None:
         """Return the language of a tag or of the same tag with less after it, else a variety of it."""
         ours = {known.lower(): known for known in self}
@@ -128,6 +161,15 @@ class Catalogues(Mapping[str, Catalogue]):
             if (known := ours.get("-".join(parts[:end]))) is not None:
                 return known
         return next((known for low, known in ours.items() if low.split("-")[0] == parts[0]), None)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return the pattern of a text with any values."""
+    parts = re.split(r"\{(\w+)\}", text)
+    return re.compile(
+        "".join(f"(?P<{one}>.*?)" if place % 2 else re.escape(one) for place, one in enumerate(parts)),
+        re.DOTALL,
+    )
 
 
 def _accepted(header: str) -> list[str]:
@@ -140,6 +182,11 @@ def _accepted(header: str) -> list[str]:
         if tag and tag != "*" and quality > 0:
             weighed.append((-quality, place, tag.strip()))
     return [tag for _, _, tag in sorted(weighed)]
+
+
+def in_words_of(headers: Headers, message: str) -> str:
+    """Return a message of the server in the language of a browser."""
+    return shipped().translated(message, shipped().chosen(headers))
 
 
 @cache

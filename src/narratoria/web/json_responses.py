@@ -12,7 +12,8 @@ from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryI
 from narratoria.play.call_again import NotAgreed, NotRunAgain
 from narratoria.store.recorded_call import CallUnknown
 from narratoria.store.store import SessionUnknown, TurnUnknown
-from narratoria.web.documents import Problem
+from narratoria.web.catalogues import in_words_of
+from narratoria.web.documents import Problem, Settings
 from narratoria.web.game_moves import NoCheckpoint, Refused
 from narratoria.web.games import NotFound
 from narratoria.web.request_reading import BadRequest, BodyTooLarge
@@ -38,11 +39,18 @@ def json_response(answer: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(answer), status, {"Cache-Control": "no-store"}, "application/json")
 
 
+def settings_response(request: HttpRequest, settings: Settings) -> Response:
+    """Return the settings of a session, with what narrators lack in the language of the page."""
+    missing = {name: in_words_of(request.headers, what) for name, what in settings.missing.items()}
+    return json_response(msgspec.structs.replace(settings, missing=missing))
+
+
 async def explain(request: HttpRequest, error: Exception) -> Response:
     """Return our errors as documents; the message already says what to do."""
+    message = in_words_of(request.headers, str(error))
     if isinstance(error, StoryInvalid) and error.problems:  # it is there, with mistakes in it
-        return json_response(Problem(error="story_invalid", message=str(error)), 422)
+        return json_response(Problem(error="story_invalid", message=message), 422)
     for kind, (status, name) in _STATUS.items():
         if isinstance(error, kind):
-            return json_response(Problem(error=name, message=str(error)), status)
-    return json_response(Problem(error="refused", message=str(error)), 422)
+            return json_response(Problem(error=name, message=message), status)
+    return json_response(Problem(error="refused", message=message), 422)

@@ -16,6 +16,7 @@ from narratoria.agent.adapters.adapter import ModelFailed
 from narratoria.agent.chosen_model import ChoiceInvalid, ModelChoice, usual
 from narratoria.errors import NarratoriaError
 from narratoria.extras import absent, needed
+from narratoria.web.catalogues import in_words_of
 from narratoria.web.games import Games
 from narratoria.web.json_responses import json_response
 from narratoria.web.model_documents import (
@@ -75,7 +76,8 @@ class ModelApi:
             listing = await unless_left(request, model_servers.list_models(wanted.address, key))
         except ModelFailed as error:
             wrong = model_servers.what_is_wrong(error, wanted, key)
-            return json_response(ModelList(problem=wrong.problem or "", says=wrong.says, advice=wrong.advice))
+            says, advice = (in_words_of(request.headers, words) for words in (wrong.says, wrong.advice))
+            return json_response(ModelList(problem=wrong.problem or "", says=says, advice=advice))
         return json_response(ModelList(models=list(listing.models), left_out=listing.left_out))
 
     async def test_model(self, request: HttpRequest) -> Response:
@@ -92,8 +94,8 @@ class ModelApi:
                 input_tokens=trial.input_tokens,
                 output_tokens=trial.output_tokens,
                 problem=trial.problem or "",
-                says=trial.says,
-                advice=trial.advice,
+                says=in_words_of(request.headers, trial.says),
+                advice=in_words_of(request.headers, trial.advice),
             )
         )
 

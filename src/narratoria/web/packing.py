@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from narratoria.web.catalogues import Catalogue
@@ -38,9 +38,11 @@ def pack_modules(
     later_at: str,
     catalogue: Catalogue | None = None,
     names: Mapping[str, str] | None = None,
+    notices: Sequence[tuple[str, str]] = (),
 ) -> Packed:
     """Pack the module `entry` with its imports, and the modules it imports only when it needs them, loaded from
-    `later_at`. Their words are those of `catalogue`; `names` are the languages there are, for the later modules.
+    `later_at`. Their words are those of `catalogue`; `names` are the languages there are, for the later modules, and
+    `notices` what the server writes in English, with what that is in this language.
     """
     first: dict[str, str] = {}
     _pack(entry, sources, first, ())
@@ -49,7 +51,10 @@ def pack_modules(
         _pack(LATER, sources, everything, ())
     later = "".join(script for name, script in everything.items() if name not in first)
     said: set[str] = set(keys_of("".join(first.values())))
-    words, more = _words(catalogue, said, {}), _words(catalogue, set(keys_of(later)) - said, names or {})
+    words, more = (
+        _words(catalogue, said, "$said", notices),
+        _words(catalogue, set(keys_of(later)) - said, "$languages", names),
+    )
     script = "".join(first.values()).replace(
         f'import("./{LATER}")', f'import("{later_at}").then(() => modules["{LATER}"])'
     )
@@ -63,10 +68,10 @@ def keys_of(script: str) -> list[str]:
     return _SAID.findall(script)
 
 
-def _words(catalogue: Catalogue | None, keys: set[str], names: Mapping[str, str]) -> str:
-    found = dict(catalogue.of(keys)) if catalogue else {}
-    if names:
-        found["$languages"] = names
+def _words(catalogue: Catalogue | None, keys: set[str], name: str, more: object) -> str:
+    found: dict[str, object] = dict(catalogue.of(keys)) if catalogue else {}
+    if more:
+        found[name] = more
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -57,9 +57,10 @@ class Page:
         catalogue: Catalogue,
         fonts: Mapping[str, bytes] | None = None,
         names: Mapping[str, str] | None = None,
+        notices: Sequence[tuple[str, str]] = (),
     ) -> Self:
         """Make a page from `index.html` and the files that its marks name, in this language and these fonts; `names`
-        are the languages there are.
+        are the languages there are, `notices` the server's own words in English and in this one.
         """
         modules = {
             name.removeprefix("js/"): content.decode()
@@ -67,7 +68,9 @@ class Page:
             if name.startswith("js/") and name != "js/early.js"
         }
         early = files["js/early.js"].decode()
-        packed = pack_modules(modules, "main.js", f"/static/{catalogue.file_name(LATER)}", catalogue, names)
+        packed = pack_modules(
+            modules, "main.js", f"/static/{catalogue.file_name(LATER)}", catalogue, names, notices
+        )
         styles = font_styles(fonts or {}) + "".join(files[f"css/{name}.css"].decode() for name in STYLES)
         page = catalogue.document(files["index.html"].decode())
         page = page.replace("<!--fonts-->\n", preloads(fonts or {}))

@@ -107,7 +107,7 @@ class StaticFiles:
 
     def _make(self, catalogue: Catalogue) -> Localised:
         names = {one.language: one.name for one in self._catalogues.values()}
-        page = Page.of(self._found, catalogue, self._fonts, names)
+        page = Page.of(self._found, catalogue, self._fonts, names, self._catalogues.notices(catalogue))
         later, manifest = page.later.encode(), catalogue.manifest(self._found[MANIFEST].decode()).encode()
         offline = Offline.of(self._found, catalogue)
         made = {

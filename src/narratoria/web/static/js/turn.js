@@ -192,7 +192,7 @@ export class TurnPart {
 
   #notice(item) {
     return h("div", { class: `notice ${item.level}` }, icon(NOTICES[item.level]?.symbol ?? "info"),
-      h("div", {}, levelWord(item.level), h("p", { dir: "auto", text: item.message }),
+      h("div", {}, levelWord(item.level), h("p", { dir: "auto", text: said(item.message) }),
         ...(item.suggestions ?? []).map((text) => h("p", { class: "quiet", dir: "auto", text })),
         h("div", { class: "notice-actions" }, this.#dismissButton(item))));
   }

@@ -41,5 +41,15 @@ export function parts(key, values) {
 
 const shown = (value) => (typeof value === "number" ? numeral(value) : String(value));
 
+/** A notice of the server, which writes English, in the language of the page where its catalogue has it. @param {string} message */
+export function said(message) {
+  for (const [english, own] of words.$said ?? []) {
+    const names = [...english.matchAll(/\{(\w+)\}/g)].map((found) => found[1]);
+    const found = new RegExp(`^${english.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{\w+\}/g, "(.*?)")}$`, "s").exec(message);
+    if (found) return own.replace(/\{(\w+)\}/g, (_, name) => found[names.indexOf(name) + 1]);
+  }
+  return message;
+}
+
 /** The languages there are, each in its own words. @returns {Object<string, string>} */
 export const languages = () => words.$languages ?? {};
