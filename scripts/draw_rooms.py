@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -169,6 +170,11 @@ def floor_of(name: str) -> int | None:
     raise KeyError(f"{name} has no floor; put it into FLOORS of scripts/draw_rooms.py")
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(tree: ast.Module) -> Iterator[str]:
     """The modules of ours that a module imports when it runs; those for the type checker alone do not count."""
     skipped: set[int] = set()
@@ -202,7 +208,7 @@ def edges(package: Path) -> dict[str, set[str]]:
     """Room → the other rooms it imports from."""
     found: dict[str, set[str]] = {room: set() for room in ROOMS}
     for name, path in modules(package):
-        for target in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        for target in imports(parsed(path)):
             if room_of(target) != room_of(name) and room_of(target) in ROOMS:
                 found[room_of(name)].add(room_of(target))
     return found
@@ -229,12 +235,12 @@ def reduced(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 def drawing(package: Path) -> str:
     """The picture as Mermaid, and the rooms as a table."""
-    graph = reduced(edges(package))
+    whole = edges(package)
+    graph = reduced(whole)
     lines = ["```mermaid", "flowchart BT"]
     lines += [f'  {room}["{room}"]' for room in ROOMS]
     lines += [f"  {room} --> {below}" for room in ROOMS for below in ROOMS if below in graph[room]]
     lines += ["```", "", "| room | what is in it | imports from |", "|---|---|---|"]
-    whole = edges(package)
     for room, what in ROOMS.items():
         lines.append(
             f"| `{room}` | {what} | {', '.join(one for one in ROOMS if one in whole[room]) or 'none'} |"
