@@ -111,7 +111,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the folder of a story": "story_watch story_texts story_approvals story_keys story_panel story_file "
         "story_skills stage story",
         "the library": "story_library session_story game_sources",
-        "undo": "compensation resource_undo undo_outcomes killed_writes history",
+        "undo": "compensation resource_undo undo_outcomes killed_writes history narration_edits",
         "the player's lore": "lore_index game_lore story_lore lore_file recalls",
         "one turn": "offering recollection disabled_skills earlier_plans turn_types turn_narrative turn "
         "waiting_turn resume",

@@ -141,3 +141,40 @@ def test_what_a_variant_did_outside_is_asked_about_and_told(server: RunningServe
     button(page, "Change all the same").click()
     expect(page.locator(".snackbar.open")).to_contain_text("a redo, which runs no tool, cannot do it again")
     expect(page.locator(".prompt")).to_have_text(["siren"])
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_narrators_text_is_edited_and_put_back(
+    server: RunningServer, open_page: Open, shoot: Shoot, theme: str
+) -> None:
+    session = session_of(server, "shake", "paint")
+    page = open_page(server.at(f"/play/{session}"), theme=theme)
+    turn = page.get_by_role("article", name="Turn 2")
+
+    def act(action: str) -> None:
+        page.get_by_role("button", name="Actions for turn 2").click()
+        page.get_by_role("menuitem", name=action).click()
+
+    act("Edit the text…")
+    field = page.get_by_label("What is told in this turn")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("You mix the colours.\n\nIt is good enough.")
+    shoot(page, f"edit-text-{theme}")
+    assert not Axe().run(page).response["violations"]
+    hostile = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
+    field.fill(f"You **stir** the colours.\n\n{hostile}")
+    page.keyboard.press("Control+Enter")
+    expect(turn.locator(".narration strong")).to_have_text("stir")
+    expect(turn).not_to_contain_text("It is good enough.")
+    expect(turn.locator(".story-asset")).not_to_have_count(0)
+    assert page.evaluate("window.hacked") is None
+    page.reload()
+    expect(turn.locator(".narration strong")).to_have_text("stir")
+    with server.client() as client:
+        assert "stir" in client.get(f"/sessions/{session}/export", params={"format": "markdown"}).text
+        assert client.get(f"/sessions/{session}/find", params={"words": "stir"}).json()["total"] == 1
+    act("Back to the narrator’s text")
+    expect(turn).to_contain_text("It is good enough.")
+    button(page, "Put it back").click()
+    expect(turn.locator(".narration strong")).to_have_text("stir")
+    assert page.evaluate("window.hacked") is None

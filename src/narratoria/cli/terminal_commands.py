@@ -13,6 +13,7 @@ from narratoria.errors import NarratoriaError
 from narratoria.play import history
 from narratoria.play.game import Game
 from narratoria.play.history import UndoPreview
+from narratoria.play.narration_edits import edit_narration
 from narratoria.play.turn_types import TurnResult
 from narratoria.store.journal import Journal
 
@@ -21,6 +22,7 @@ HELP: Final = {
     "/redo": "bring back the turn that was undone last",
     "/retry": "take the newest turn again; what it told before is kept",
     "/variant N": "show the Nth telling of a turn that was taken again; without a number, the next one",
+    "/edit TEXT": "change what the newest turn tells; without a text, the narrator's own is back",
     "/branch": "go on in a new session that shares this past; /branch 3, the past up to turn 3",
     "/checkpoint NAME": "give this moment a name; without one, list the names",
     "/restore NAME": "come back to a named moment",
@@ -92,6 +94,7 @@ class TerminalCommands:
             "redo": self._redo,
             "retry": self._retry,
             "variant": self._variant,
+            "edit": self._edit,
             "branch": self._branch,
             "checkpoint": self._checkpoint,
             "restore": self._restore,
@@ -135,6 +138,13 @@ class TerminalCommands:
         _agree(f"/variant! {asked}", [preview], even_so)
         done = await history.show_variant(self.journal, known[asked], self.game.registry)
         self._moved("variant", f"{asked} of {len(turns)}", [done])
+
+    async def _edit(self, text: str, _: bool) -> None:
+        turn = self.journal.timeline.last
+        if turn is None:
+            raise Refused("there is no turn yet")
+        await edit_narration(self.journal, turn, text or None)
+        self._moved("edit", f"turn {turn} is changed" if text else f"turn {turn} has the narrator's text")
 
     async def _branch(self, rest: str, _: bool) -> None:
         if rest and (not rest.isdecimal() or len(rest) > 15):
@@ -191,7 +201,7 @@ class TerminalCommands:
         self.table.moved(command, told, self.game.where_we_are(), **(details if undone else {}))
 
 
-_WITH_WORDS: Final = frozenset({"branch", "checkpoint", "restore", "state", "variant"})
+_WITH_WORDS: Final = frozenset({"branch", "checkpoint", "edit", "restore", "state", "variant"})
 
 
 def _agree(even_so: str, previews: Sequence[UndoPreview], agreed: bool) -> None:

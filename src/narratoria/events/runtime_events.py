@@ -103,6 +103,13 @@ class Narration(RuntimeEvent, tag="narration", frozen=True, kw_only=True):
     attempt: int = 1
 
 
+class NarrationEdited(RuntimeEvent, tag="narration_edited", frozen=True, kw_only=True):
+    """The player changed the text of a turn's narration. Without `text` the narrator's own stands again."""
+
+    turn: int
+    text: str | None = None
+
+
 class PlanMade(RuntimeEvent, tag="plan_made", frozen=True, kw_only=True):
     """A narrator made a plan."""
 
@@ -378,6 +385,7 @@ AnyRuntimeEvent: TypeAlias = (
     | MemoriesRecalled
     | NarrationDelta
     | Narration
+    | NarrationEdited
     | PlanMade
     | PlanRefused
     | ApprovalRequested

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from narratoria.events import Narration, TurnRedone, TurnStarted, TurnUndone
+from narratoria.events import Narration, NarrationEdited, TurnRedone, TurnStarted, TurnUndone
 from narratoria.session import Record
 
 
@@ -14,6 +14,7 @@ class Chronicle:
     def __init__(self) -> None:
         self._asked: dict[int, str] = {}
         self._told: dict[int, str] = {}
+        self._edited: dict[int, str | None] = {}
         self._undone: set[int] = set()
 
     async def wait(self) -> None:
@@ -24,7 +25,9 @@ class Chronicle:
         if isinstance(event, TurnStarted):
             self._asked[event.turn] = event.prompt.strip()
         elif isinstance(event, Narration) and record.turn and event.text.strip():  # turn 0 is the opening
-            self._told[record.turn] = f"{self._asked.get(record.turn, '')} → {event.text.strip()}"
+            self._told[record.turn] = event.text.strip()
+        elif isinstance(event, NarrationEdited):
+            self._edited[event.turn] = event.text
         elif isinstance(event, TurnUndone):
             self._undone.add(event.turn)
         elif isinstance(event, TurnRedone):
@@ -32,5 +35,6 @@ class Chronicle:
 
     def standing(self) -> dict[int, str]:
         """A summary of each turn, by its number. Any thread may ask."""
-        undone = set(self._undone)
-        return {turn: text for turn, text in dict(self._told).items() if turn not in undone}
+        undone, told = set(self._undone), dict(self._told)
+        told |= {turn: text for turn, text in dict(self._edited).items() if text and turn in told}
+        return {turn: f"{self._asked.get(turn, '')} → {told[turn]}" for turn in told if turn not in undone}

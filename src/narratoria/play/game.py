@@ -351,7 +351,8 @@ class Game:
             told = fold_turn(journal.store.read_turn(session.id, journal.timeline.last))
         except JournalError:  # its records were lost to damage; how things stood after it is known
             return TurnResult(journal.timeline.last, "", "", list(session.choices))
-        result = TurnResult(told.turn, told.prompt, told.narrative, list(session.choices))
+        narrative = journal.timeline.edited.get(told.turn, told.narrative)
+        result = TurnResult(told.turn, told.prompt, narrative, list(session.choices))
         result.narrator, result.outcome = (
             told.narrator,
             cast(Outcome, told.outcome),

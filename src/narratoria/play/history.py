@@ -197,7 +197,8 @@ async def finish_undo(journal: Journal, registry: ToolRegistry | None = None) ->
         return await _undo(journal, registry, _Reader(journal))
 
 
-def _refuse_while_undoing(journal: Journal) -> None:
+def refuse_while_undoing(journal: Journal) -> None:
+    """Refuse a move while an undo that was cut short waits to be finished."""
     turn = journal.timeline.undoing
     if turn is not None and turn == journal.timeline.last:
         raise JournalError(f"the undo of turn {turn} was cut short; undo it again to finish that first")
@@ -210,7 +211,7 @@ async def redo(journal: Journal, *, force: bool = False) -> int:
     taken back still stand, and are no obstacle. With `force` the session is brought back without the lost effects.
     """
     async with journal.session.turn_lock:
-        _refuse_while_undoing(journal)
+        refuse_while_undoing(journal)
         turn = _undone_last(journal)
         if not force:
             await _refuse_what_was_taken_back(journal, turn)
@@ -220,7 +221,7 @@ async def redo(journal: Journal, *, force: bool = False) -> int:
 async def redo_to(journal: Journal, turn: int) -> list[int]:
     """Bring back every turn undone since, up to `turn`, the oldest first; all of them, or none."""
     async with journal.session.turn_lock:
-        _refuse_while_undoing(journal)
+        refuse_while_undoing(journal)
         _undone_last(journal)
         undone = journal.timeline.undone
         if turn not in undone:
@@ -276,7 +277,7 @@ async def show_variant(
     Refused, before anything is done, when the variant had effects outside the session that were taken back.
     """
     async with journal.session.turn_lock:
-        _refuse_while_undoing(journal)
+        refuse_while_undoing(journal)
         newest = journal.timeline.last
         if journal.timeline.open is not None or newest is None:
             raise JournalError(f"turn {turn} cannot be shown now: let the running turn end first")
@@ -302,7 +303,7 @@ async def checkpoint(journal: Journal, name: str) -> int:
     if not name:
         raise JournalError("a checkpoint needs a name")
     async with journal.session.turn_lock:
-        _refuse_while_undoing(journal)
+        refuse_while_undoing(journal)
         turn = journal.timeline.last
         if journal.timeline.open is not None:
             raise JournalError(f"turn {journal.timeline.open} is not finished; let it end, then name it")

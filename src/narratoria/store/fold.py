@@ -28,6 +28,7 @@ from narratoria.events import (
     ModelAsked,
     Narration,
     NarrationDelta,
+    NarrationEdited,
     NarratorChosen,
     Notice,
     PlanFinished,
@@ -121,6 +122,7 @@ class TurnView(_View):
     prompt: str = ""
     origin: str = "player"
     narrative: str = ""
+    told: str | None = None  # the narrator's own text, where the player changed it
     choices: list[str] = msgspec.field(default_factory=list)
     outcome: str = "open"
     narrator: str = ""
@@ -267,6 +269,12 @@ class Fold:
             self._turn.narrative = event.text
             self._turn.narrator = event.narrator or self._turn.narrator
 
+    def _edited(self, record: Record, event: NarrationEdited) -> None:
+        for turn in self.view.turns:
+            if turn.turn == event.turn:
+                told = turn.narrative if turn.told is None else turn.told
+                turn.narrative, turn.told = (told, None) if event.text is None else (event.text, told)
+
     def _choices(self, record: Record, event: Choices) -> None:
         if self._turn is not None:
             self._turn.choices = list(event.choices)
@@ -389,6 +397,7 @@ _STEPS: Final[dict[type, Callable[[Fold, Record, Any], None]]] = {
     PlanFinished: Fold._plan_ended,
     NarrationDelta: Fold._said,
     Narration: Fold._narration,
+    NarrationEdited: Fold._edited,
     Choices: Fold._choices,
     Notice: Fold._notice,
     ApprovalRequested: Fold._approval,

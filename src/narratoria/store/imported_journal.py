@@ -30,6 +30,7 @@ from narratoria.events import (
     ModelAsked,
     Narration,
     NarrationDelta,
+    NarrationEdited,
     NarratorChosen,
     Notice,
     PermissionChange,
@@ -274,7 +275,7 @@ class ImportedJournal:
         if isinstance(event, TurnRedone):
             last = timeline.undone[-1:]
             return bool(last) and event.turn in timeline.variants_of(last[0]) and timeline.open is None
-        if isinstance(event, Checkpoint):
+        if isinstance(event, Checkpoint | NarrationEdited):
             at = bisect_left(timeline.turns, event.turn)
             return timeline.turns[at : at + 1] == [event.turn]
         return told and (not isinstance(event, EffectTakenBack) or event.turn <= self._newest)

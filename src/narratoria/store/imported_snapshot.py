@@ -77,6 +77,8 @@ def check_snapshot(snapshot: SessionSnapshot, where: str) -> None:
             raise Unfit(
                 f"{where}: its snapshot has effects of turn {turn} that are taken back before it is taken"
             )
+    if any(not 0 <= turn <= newest for turn in timeline.edited):
+        raise Unfit(f"{where}: its snapshot has the edited text of a turn that is still to come")
     for names, standing in ((timeline.checkpoints, _stands), (timeline.dropped, _was_taken)):
         for name, turn in names.items():
             if not standing(snapshot, turn):

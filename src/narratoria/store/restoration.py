@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -18,6 +19,7 @@ from narratoria.events import (
     Committed,
     JsonObject,
     Narration,
+    NarrationEdited,
     PatchChange,
     PermissionChange,
     RecordsLost,
@@ -177,7 +179,7 @@ class Restoration:
         if position >= 0:
             origin, exchange, _ = _told(self.fetch(turns[position]))
             if origin != "opening":
-                self.session.past.appendleft(exchange)
+                self.session.past.appendleft(self._as_edited(turns[position], exchange))
 
     def make_again(self, turn: int) -> None:
         """Redo a turn that was taken back, from its records. No tool runs."""
@@ -189,9 +191,23 @@ class Restoration:
                 self._commit(record.event)
         self._count_completions(records, +1)
         _, exchange, choices = _told(records)
-        session.past.append(exchange)
+        session.past.append(self._as_edited(turn, exchange))
         self._offer_again(choices)
         self._referred.clear()
+
+    def edit(self, turn: int, text: str | None) -> None:
+        """Change the narration of a turn that counts, in the past that narrators are told; None takes the change
+        back.
+        """
+        past, turns = self.session.past, self.timeline.turns
+        from_end = len(turns) - bisect_left(turns, turn)
+        if from_end <= len(past):
+            prompt, _ = past[-from_end]
+            past[-from_end] = (prompt, text if text is not None else _told(self.fetch(turn))[1][1])
+
+    def _as_edited(self, turn: int, exchange: tuple[str, str]) -> tuple[str, str]:
+        prompt, narrative = exchange
+        return prompt, self.timeline.edited.get(turn, narrative)
 
     def _count_completions(self, records: list[Record], sign: int) -> None:
         tools = Counter(tool for record in records for tool in completed_by(record.event))
@@ -293,6 +309,7 @@ _STEPS: Final[dict[type, Callable[[Restoration, Record, Any], None]]] = {
     CallStarted: Restoration._note_call,
     CallFinished: Restoration._note_call,
     Narration: Restoration._narrate,
+    NarrationEdited: lambda self, record, event: self.edit(event.turn, event.text),
     Choices: Restoration._offer,
     SkillHealth: Restoration._note_health,
     TurnUndone: lambda self, record, event: self.take_back(event.turn),

@@ -15,6 +15,7 @@ from narratoria.events import (
     AssetStored,
     Checkpoint,
     Committed,
+    NarrationEdited,
     SessionStarted,
     TurnCommitted,
     TurnRedone,
@@ -177,7 +178,7 @@ class SqlWriter(SqlReader):
         child, now, end = uuid.uuid4().hex, time.time(), span.last
         called = title or parent.title
         then = self.timeline(session_id, upto=end)
-        names = self._named_since(session_id, then)
+        changes = self._changed_since(session_id, then)
         lore = self._lore_since(session_id, turn, end)
         started = SessionStarted(
             session=child, story=parent.story, title=title, parent_session=session_id, parent_turn=turn
@@ -190,21 +191,27 @@ class SqlWriter(SqlReader):
                 (child, parent.story, called, parent.folder, now, now, then.standing, end, key, turn, end),
             )
             records = [
-                Record(seq, now, None, one) for seq, one in enumerate([started, *names, *lore], end + 1)
+                Record(seq, now, None, one) for seq, one in enumerate([started, *changes, *lore], end + 1)
             ]
             self.append(database, int(rows[0][0]), end, records, True, None)
 
         self.writer.run(insert)
         return self.meta(child)
 
-    def _named_since(self, session_id: str, then: Timeline) -> list[AnyRuntimeEvent]:
-        """Return the checkpoints of turns that stood then: a turn gets its names after its end."""
+    def _changed_since(self, session_id: str, then: Timeline) -> list[AnyRuntimeEvent]:
+        """Return what turns that stood then got after their end: names, and edited text."""
         now = self.timeline(session_id)
-        return [
+        names = [
             Checkpoint(name=name, turn=turn)
             for name, turn in {**now.dropped, **now.checkpoints}.items()
             if turn in then.turns and then.checkpoints.get(name) != turn
         ]
+        texts = [
+            NarrationEdited(turn=turn, text=now.edited.get(turn))
+            for turn in then.turns
+            if now.edited.get(turn) != then.edited.get(turn)
+        ]
+        return [*names, *texts]
 
     def _lore_since(self, session_id: str, turn: int, end: int) -> list[AnyRuntimeEvent]:
         """Return what the player changed in the lore between the turn that ended at `end` and the next that stands:

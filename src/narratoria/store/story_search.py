@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from narratoria.events import Narration, NarrationDelta, TurnStarted
+from narratoria.events import Narration, NarrationDelta, NarrationEdited, TurnStarted
 from narratoria.session.record import Record
 
 LONGEST_QUERY: Final = 200
@@ -133,17 +133,22 @@ class _TurnText:
     prompt: str = ""
     told: dict[int, str] = field(default_factory=dict)
     final: set[int] = field(default_factory=set)
+    edited: str | None = None
+
+    @property
+    def narrations(self) -> Iterable[str]:
+        return self.told.values() if self.edited is None else (self.edited,)
 
     def pieces(self) -> Iterator[tuple[str, bool]]:
         """Yield its paragraphs as they are read, each with whether the player said it."""
-        for source, said in ((self.prompt, True), *((text, False) for text in self.told.values())):
+        for source, said in ((self.prompt, True), *((text, False) for text in self.narrations)):
             for paragraph in _PARAGRAPH_END.split(source):
                 read = as_read(paragraph)
                 for first in range(0, len(read), PIECE):
                     yield read[first : first + PIECE], said
 
     def has(self, words: Sequence[str]) -> bool:
-        whole = fold_text("\n".join((self.prompt, *self.told.values())))
+        whole = fold_text("\n".join((self.prompt, *self.narrations)))
         for mark in "*`":
             whole = whole.replace(mark, "")
         plain = "_" not in whole and "](" not in whole
@@ -181,6 +186,9 @@ def _texts(records: Iterable[Record], wanted: Container[int]) -> Iterable[_TurnT
             if event.turn in wanted:
                 text = texts.setdefault(event.turn, _TurnText(event.turn))
                 text.prompt = event.prompt if event.origin != "opening" else ""
+        elif isinstance(event, NarrationEdited):
+            if event.turn in texts:
+                texts[event.turn].edited = event.text
         elif isinstance(event, (Narration, NarrationDelta)) and record.turn in wanted:
             text = texts.setdefault(record.turn or 0, _TurnText(record.turn or 0))
             if isinstance(event, NarrationDelta):

@@ -13,6 +13,7 @@ from narratoria.events import (
     Checkpoint,
     Committed,
     EffectTakenBack,
+    NarrationEdited,
     TurnCommitted,
     TurnRedone,
     TurnStarted,
@@ -46,6 +47,9 @@ class Timeline(msgspec.Struct, omit_defaults=True):
     """Turns that were taken again: each list has the variants of one turn, oldest first."""
     futures: dict[int, list[int]] = msgspec.field(default_factory=dict)
     """By variant that does not count now, the turns that a redo brings back once it does, the next one last."""
+    edited: dict[int, str] = msgspec.field(
+        default_factory=dict
+    )  # by turn, its narration as the player changed it
 
     def apply(self, record: Record) -> None:
         step = _STEPS.get(type(record.event))
@@ -64,6 +68,7 @@ class Timeline(msgspec.Struct, omit_defaults=True):
             taken_back={turn: list(effects) for turn, effects in self.taken_back.items()},
             variants=[list(group) for group in self.variants],
             futures={turn: list(later) for turn, later in self.futures.items()},
+            edited=dict(self.edited),
         )
 
     def become(self, other: Timeline) -> None:
@@ -165,6 +170,13 @@ def move_names(turn: int, source: dict[str, int], target: dict[str, int]) -> Non
         target[name] = source.pop(name)
 
 
+def _edited(timeline: Timeline, event: NarrationEdited) -> None:
+    if event.text is None:
+        timeline.edited.pop(event.turn, None)
+    else:
+        timeline.edited[event.turn] = event.text
+
+
 def _marked(timeline: Timeline, event: Checkpoint) -> None:
     timeline.checkpoints[event.name] = event.turn
     timeline.dropped.pop(event.name, None)
@@ -194,6 +206,7 @@ _STEPS: Final[dict[type, Callable[[Timeline, Any], None]]] = {
     EffectTakenBack: _taken_back,
     TurnUndone: _undone,
     TurnRedone: _redone,
+    NarrationEdited: _edited,
     Checkpoint: _marked,
     CallFinished: _completed,
     Committed: _completed,

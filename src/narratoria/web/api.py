@@ -131,6 +131,11 @@ class Api(ModelApi, MemoryApi):
         opened = await self.games.idle(session_id(request))
         return json_response(await moves.show_variant(opened, asked.turn, imported=asked.imported))
 
+    async def edit_narration(self, request: HttpRequest) -> Response:
+        asked = await body_of(request, documents.NarrationEdit)
+        await moves.edit_narration(await self.games.idle(session_id(request)), asked.turn, asked.text)
+        return Response(status_code=204)
+
     async def branch(self, request: HttpRequest) -> Response:
         asked = await body_of(request, documents.BranchPoint)
         if asked.turn is not None and asked.before is not None:
@@ -317,6 +322,10 @@ OPERATIONS: Final = (
     Operation(
         "POST", "/sessions/{id}/variant", "show_variant", "Let another variant of the newest turn count instead of it",
         documents.Variant, documents.Undone,
+    ),
+    Operation(
+        "PUT", "/sessions/{id}/narration", "edit_narration", "Change the text of a turn, or put the narrator's back",
+        documents.NarrationEdit, status=204,
     ),
     Operation(
         "POST", "/sessions/{id}/branch", "branch", "A new session that shares the past up to a turn",

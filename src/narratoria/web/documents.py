@@ -76,6 +76,13 @@ class Variant(Request, frozen=True, kw_only=True):
     imported: bool = False
 
 
+class NarrationEdit(Request, frozen=True, kw_only=True):
+    """Change the text of a turn's narration; null puts the narrator's own back."""
+
+    turn: int
+    text: str | None
+
+
 class BranchPoint(Request, frozen=True, kw_only=True):
     """The last turn the new session shares with this one, or the first it does not share: `before`. With neither, the
     newest is shared.

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from narratoria.errors import JournalError, NarratoriaError
-from narratoria.play import history
+from narratoria.play import history, narration_edits
 from narratoria.run.registry import ToolRegistry
 from narratoria.web.documents import CheckpointCard, Restored, Undone, UndoPreview
 from narratoria.web.open_game import OpenGame
@@ -75,6 +75,12 @@ async def show_variant(opened: OpenGame, turn: int, *, imported: bool = False) -
     registry = opened.game.registry
     with refusing():
         return told([await history.show_variant(opened.journal, turn, registry, imported=imported)], registry)
+
+
+async def edit_narration(opened: OpenGame, turn: int, text: str | None) -> None:
+    """Change the text of a turn's narration."""
+    with refusing():
+        await narration_edits.edit_narration(opened.journal, turn, text)
 
 
 # --- checkpoints -------------------------------------------------------------------------------------------

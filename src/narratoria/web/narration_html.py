@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
-from narratoria.events import Narration, NarrationDelta
+from narratoria.events import Narration, NarrationDelta, NarrationEdited
 from narratoria.prose import LONGEST, render
 from narratoria.session import Record
 
 Key = tuple[int | None, int]  # a turn, and the attempt that tells it
-TOLD: Final = frozenset({Narration, NarrationDelta})
+TOLD: Final = frozenset({Narration, NarrationDelta, NarrationEdited})
 
 
 class Prose(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,8 +74,8 @@ def dress(
     for index in range(len(dressed) - 1, -1, -1):
         record = dressed[index]
         event = record.event
-        if isinstance(event, Narration):
-            dressed[index] = _with_prose(record, render(event.text), [])
+        if isinstance(event, Narration | NarrationEdited):
+            dressed[index] = _with_prose(record, render(event.text or ""), [])
         elif isinstance(event, NarrationDelta):
             key = record.turn, event.attempt
             if key in waiting:

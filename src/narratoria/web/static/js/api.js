@@ -50,6 +50,7 @@ export const api = {
   redo: (id, to) => call("POST", `${at(id)}/redo`, { to }),
   retry: (id, to, prompt) => call("POST", `${at(id)}/retry`, { to, prompt }),
   showVariant: (id, turn) => call("POST", `${at(id)}/variant`, { turn }),
+  editNarration: (id, turn, text) => call("PUT", `${at(id)}/narration`, { turn, text }),
   branch: (id, point = {}) => call("POST", `${at(id)}/branch`, point),
   checkpoint: (id, name) => call("POST", `${at(id)}/checkpoints`, { name }),
   previewRestore: (id, name) => call("GET", `${at(id)}/restore?checkpoint=${encodeURIComponent(name)}`),

@@ -7,6 +7,8 @@ import { t } from "./words.js";
 
 /** Letters in what a player says, wherever it is typed. */
 export const LONGEST_PROMPT = 8000;
+/** In a text of the narrator that a player changes. */
+const LONGEST_TEXT = 100_000;
 /** Of stories and of moments. */
 export const LONGEST_TITLE = 200;
 const SNACKBAR_MS = 8000;
@@ -41,6 +43,23 @@ export async function askText(title, label, value, action, rows = 3) {
     field.form.requestSubmit(field.form.querySelector('button[value="ok"]'));
   });
   queueMicrotask(() => { field.focus(); field.select(); });
+  const answer = await ask(title, [h("label", { for: "ask-field", text: label }), field], [
+    { label: t("page.close"), value: "" },
+    { label: action, value: "ok", kind: "filled" },
+  ]);
+  return answer === "ok" ? field.value.trim() : null;
+}
+
+/** A longer text, in which Enter begins a new line. @returns {Promise<string|null>} */
+export async function askProse(title, label, value, action) {
+  const field = h("textarea", { class: "field prose-field", rows: 12, id: "ask-field", maxlength: LONGEST_TEXT, dir: "auto" });
+  field.value = value;
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    field.form.requestSubmit(field.form.querySelector('button[value="ok"]'));
+  });
+  queueMicrotask(() => { field.focus(); field.setSelectionRange(0, 0); field.scrollTop = 0; });
   const answer = await ask(title, [h("label", { for: "ask-field", text: label }), field], [
     { label: t("page.close"), value: "" },
     { label: action, value: "ok", kind: "filled" },

@@ -191,6 +191,12 @@ const handlers = {
     if (event.narrator) turn.narrator = event.narrator;
     addItem(world, record, { kind: "narration", id, text: event.text, ...blocksOf(record), final: true });
   },
+  narration_edited(world, event, record) {
+    const turn = world.turns.get(event.turn);
+    if (!turn) return;
+    turn.edited = typeof event.text === "string" ? { text: event.text, ...blocksOf(record), rev: world.rev } : null;
+    turn.rev = world.rev;
+  },
   plan_made(world, event, record) {
     const id = event.plan.requestId;
     const turn = turnOf(world, record);

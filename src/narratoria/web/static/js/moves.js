@@ -3,9 +3,9 @@
  * be taken back is shown before anything is done, and who tries an older turn again is offered a branch.
  */
 import { api } from "./api.js";
-import { ask, askText, attempt, clearSnackbar, snackbar } from "./dialogs.js";
+import { ask, askProse, askText, attempt, clearSnackbar, snackbar } from "./dialogs.js";
 import { h } from "./dom.js";
-import { activeTurns, lastTurn } from "./world.js";
+import { activeTurns, lastTurn, textOf } from "./world.js";
 import { t } from "./words.js";
 
 /** @typedef {import("./game.js").Game} Game @typedef {import("./world.js").Turn} Turn */
@@ -74,16 +74,14 @@ export function retry(game, turn = lastTurn(game.world), prompt = undefined) {
   });
 }
 
-const proseOf = (turn) => turn.items.filter(({ kind }) => kind === "narration").map(({ text }) => text).join("\n");
-
 /** Rules tell a thing in the same words again. That is said once the turn is over, with what would make it differ. */
 function tellIfSame(game, before) {
-  const told = proseOf(before);
+  const told = textOf(before);
   const look = () => {
     if (game.busy) return;
     game.views = game.views.filter((view) => view !== look);
     const now = lastTurn(game.world);
-    if (!now || now.outcome === "cancelled" || !told || proseOf(now) !== told) return;
+    if (!now || now.outcome === "cancelled" || !told || textOf(now) !== told) return;
     snackbar(t("moves.same_words"), { label: t("moves.say_differently"), run: () => editAndRetry(game, now) });
   };
   game.views.push(look);
@@ -93,6 +91,23 @@ function tellIfSame(game, before) {
 export async function editAndRetry(game, turn) {
   const prompt = await askText(t("moves.say_differently"), t("moves.your_words"), turn.prompt, t("moves.retry_with"));
   if (prompt) await retry(game, turn, prompt);
+}
+
+/** Change the words of the narrator. @param {Game} game @param {Turn} turn */
+export async function editText(game, turn) {
+  const text = await askProse(t("moves.edit_text"), t("moves.text_label"), textOf(turn), t("moves.keep_text"));
+  if (text && text !== textOf(turn)) await keepText(game, turn, text);
+}
+
+/** Put another text in the place of a turn's; null stands for the narrator's own. @param {Game} game @param {Turn} turn @param {string|null} text */
+export function keepText(game, turn, text) {
+  const before = turn.edited?.text ?? null;
+  return game.move(async () => {
+    const kept = await attempt(() => api.editNarration(game.id, turn.turn, text).then(() => true));
+    if (!kept) return;
+    const back = () => keepText(game, { turn: turn.turn, edited: { text } }, before);
+    snackbar(text === null ? t("moves.text_back") : t("moves.text_kept"), { label: t("moves.put_back"), run: back });
+  });
 }
 
 /**

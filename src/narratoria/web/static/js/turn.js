@@ -3,10 +3,10 @@ import { approvalCard } from "./approval.js";
 import { canRead, isReading, readAloud, stopReading } from "./aloud.js";
 import { openMenu } from "./dialogs.js";
 import { duration, h, Keyed, money, setAttribute, setText } from "./dom.js";
-import { namesOf, openQuestions } from "./world.js";
+import { namesOf, openQuestions, shownItems } from "./world.js";
 import { icon } from "./icons.js";
 import { facts, kindOf, media, openLightbox, titleOf } from "./media.js";
-import { branch, editAndRetry, nameMoment, redo, retry, returnTo, undo } from "./moves.js";
+import { branch, editAndRetry, editText, keepText, nameMoment, redo, retry, returnTo, undo } from "./moves.js";
 import { showProse } from "./prose.js";
 import { memoryName, why } from "./recall.js";
 import { Variants } from "./variants.js";
@@ -80,7 +80,10 @@ export class TurnPart {
     const again = last && game.world.redo.length ? [{ label: t("composer.redo"), icon: "redo", disabled, run: () => redo(game) }] : [];
     const name = last ? [{ label: t("turn.name_moment"), icon: "flag", disabled, run: () => nameMoment(game) }] : [];
     const reading = isReading() ? { label: t("turn.stop_aloud"), icon: "stop", run: stopReading } : { label: t("turn.aloud"), icon: "speak", run: () => this.read() };
-    return [...(turn.turn ? actions : []), ...again, fork, ...name, ...(canRead() ? [reading] : []), ...this.#tellers()];
+    const told = turn.items.some(({ kind }) => kind === "narration") && turn.outcome !== null;
+    const edit = told ? [{ label: t("turn.edit_text"), icon: "edit", disabled, run: () => editText(game, this.turn) }] : [];
+    if (turn.edited) edit.push({ label: t("turn.own_text"), icon: "undo", disabled, run: () => keepText(game, this.turn, null) });
+    return [...(turn.turn ? actions : []), ...again, ...edit, fork, ...name, ...(canRead() ? [reading] : []), ...this.#tellers()];
   }
 
   /** Who spoke, and why those before did not. Here alone: nothing of the machine stands in the story. */
@@ -97,7 +100,7 @@ export class TurnPart {
     if (this.drawn === turn.rev) return;
     this.drawn = turn.rev;
     this.turn = turn; // another object after a snapshot
-    const items = turn.items.filter((item) => !this.view.isDismissed(item) && !this.#stoppedByPlayer(item));
+    const items = shownItems(turn).filter((item) => !this.view.isDismissed(item) && !this.#stoppedByPlayer(item));
     this.items.show(items, (item) => item.id, (item) => this.#make(item));
     const narrating = turn.outcome === null && items.some((item) => item.kind === "narration" && !item.final);
     this.node.classList.toggle("narrating", narrating);

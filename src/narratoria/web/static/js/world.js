@@ -15,7 +15,7 @@ import { merge } from "./merge.js";
  * @typedef {{
  *   turn: number, prompt: string, origin: string, ts: number, items: Item[], choices: string[], narrator: string,
  *   passedOver: Object<string, string>, plans: string[], calls: string[], asked: any[], recalled: any[], refusals: any[], patches: object[],
- *   before: any, after: any, outcome: string|null, undone: boolean, rev: number,
+ *   before: any, after: any, outcome: string|null, undone: boolean, rev: number, edited?: {text: string}|null,
  * }} Turn
  */
 
@@ -58,6 +58,18 @@ export function activeTurns(world) {
 /** @param {World} world @returns {Turn|null} */
 export function lastTurn(world) {
   return activeTurns(world).findLast((turn) => turn.turn > 0 || turn.items.length) ?? null;
+}
+
+/** What stands in a turn: where its text was edited, that stands in the place of the narration. @param {Turn} turn @returns {Item[]} */
+export function shownItems({ items, edited }) {
+  const narration = edited && items.find((item) => item.kind === "narration");
+  if (!narration) return items;
+  return items.flatMap((item) => (item === narration ? [{ ...item, ...edited }] : item.kind === "narration" ? [] : [item]));
+}
+
+/** The text of a turn, as it was written. @param {Turn} turn */
+export function textOf(turn) {
+  return shownItems(turn).filter(({ kind }) => kind === "narration").map(({ text }) => text).join("\n\n");
 }
 
 /** What a turn is called, by whoever plays. @param {World} world @param {Turn} turn @returns {string[]} */
