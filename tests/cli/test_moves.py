@@ -186,12 +186,12 @@ def test_a_script_moves_between_turns_with_commands(narratoria) -> None:
 
 def test_a_script_goes_between_the_tellings_of_a_turn_and_edits_one(narratoria) -> None:
     lines = ["/variant", "light the torch", "/variant", "/retry", "/variant", "/variant 2", "/variant 3",
-             "/edit It burns blue.", "/edit"]  # fmt: skip
+             "/edit It burns blue.", "/edit", "/continue"]  # fmt: skip
     played = narratoria(*ASKED, "--json", stdin="\n".join(lines) + "\n")
     told = [json.loads(line) for line in played.out.splitlines()]
     assert [(one.get("command"), one.get("turn")) for one in told] == [
         (None, 0), ("variant", None), (None, 1), ("variant", None), ("retry", 2), ("variant", 1), ("variant", 2),
-        ("variant", None), ("edit", 2), ("edit", 2),
+        ("variant", None), ("edit", 2), ("edit", 2), ("continue", 3),
     ]  # fmt: skip
     assert "told once" in told[1]["error"] and "1 to 2 without 2" in told[7]["error"]
     assert (told[8]["narrative"], told[9]["narrative"]) == ("It burns blue.", told[4]["narrative"])

@@ -215,3 +215,8 @@ def test_a_skills_guidance_is_told_while_one_of_its_tools_can_be_called() -> Non
     assert "Never near" not in prompting.messages(only_walk)[0]["content"]
     long = NarratorRequest("go", tools=[walk], skills=[Skill("walk", "", "x" * 50_000)])
     assert len(Prompting().messages(long)[0]["content"]) < 5_000
+
+
+def test_a_model_is_told_that_the_player_says_nothing() -> None:
+    _, user = texts(NarratorRequest(prompt="", state={}))
+    assert user.endswith("Nothing: the player lets the story go on. Tell what happens next.")

@@ -957,3 +957,15 @@ async def test_a_retelling_that_cannot_be_cancelled_is_dropped_in_time():
     assert result.outcome == "completed"
     assert any("not told again within 0.6 s, and it does not stop" in one for one in result.problems)
     assert "The torch is lit" not in result.narrative
+
+
+async def test_the_story_goes_on_without_words_of_the_player(torch_story):
+    game = Game.new(Story.load(torch_story), narrators=["rules"])
+    game.begin()
+    heard = Recorder(game.session)
+    result = await game.go_on()
+    assert (result.prompt, result.narrator, result.outcome) == ("", "rules", "completed")
+    assert TurnStarted(turn=1, prompt="", origin="continue") in heard.events
+    assert game.session.past[-1] == ("", result.narrative)
+    told = [await game.prompt("wait"), await game.go_on()]
+    assert told[1].narrative in {result.narrative, told[0].narrative}, "by the story's rule for waiting"

@@ -253,7 +253,11 @@ def test_the_prologue_can_be_branched_from(server: RunningServer, open_page: Ope
     page = open_page(server.at(f"/play/{session}"))
     play(page, "shake")
     page.get_by_role("button", name="Actions for the prologue").click()
-    assert page.get_by_role("menuitem").all_inner_texts() == ["Edit the text…", "Branch from here", "Read aloud"]
+    assert page.get_by_role("menuitem").all_inner_texts() == [
+        "Edit the text…",
+        "Branch from here",
+        "Read aloud",
+    ]
     page.get_by_role("menuitem", name="Branch from here").click()
     page.wait_for_url(lambda url: session not in url)
     expect(button(page, "Paint a picture")).to_be_visible()

@@ -260,7 +260,7 @@ def test_a_narration_is_shown_as_it_is_told_and_what_is_read_stays(
         )
     storyteller.pieces.put('", "calls": [], "order": "together"}')
     storyteller.pieces.put(None)
-    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text("Your turn")
     expect(page.locator(".narration.streaming")).to_have_count(0)
     assert page.evaluate("window.read.isConnected"), "the paragraph that was read is still the same one"
     assert told.locator("p").first.bounding_box()["y"] == top

@@ -178,3 +178,29 @@ def test_the_narrators_text_is_edited_and_put_back(
     button(page, "Put it back").click()
     expect(turn.locator(".narration strong")).to_have_text("stir")
     assert page.evaluate("window.hacked") is None
+
+
+def test_the_story_goes_on_without_a_word(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+    session = session_of(server, "shake")
+    page = open_page(server.at(f"/play/{session}"), theme="light")
+    box = page.get_by_role("textbox", name="What do you do?")
+    box.fill("x")
+    expect(button(page, "Continue")).to_have_count(0)
+    expect(button(page, "Send")).to_be_enabled()
+    box.fill("")
+    expect(button(page, "Send")).to_have_count(0)
+    shoot(page, "continue-light")
+    assert not Axe().run(page).response["violations"]
+    button(page, "Continue").click()
+    turn = page.get_by_role("article", name="Turn 2")
+    expect(turn).to_contain_text("You sit down under the bell.")  # the story's rule for "wait"
+    expect(button(page, "Cancel")).to_be_visible()
+    server.ring()
+    expect(page.get_by_role("status")).to_have_text("Your turn")
+    expect(page.locator(".prompt")).to_have_text(["shake"])
+    button(page, "Retry").click()
+    expect(button(page, "Cancel")).to_be_visible()
+    server.ring()
+    expect(page.get_by_role("group", name="Tellings of this turn")).to_have_text("2 of 2")
+    shoot(page, "continue-retold")
+    expect(page.locator(".prompt")).to_have_text(["shake"])

@@ -18,6 +18,7 @@ from narratoria.play.turn_types import TurnResult
 from narratoria.store.journal import Journal
 
 HELP: Final = {
+    "/continue": "let the story go on without words of yours",
     "/undo": "take the newest turn back",
     "/redo": "bring back the turn that was undone last",
     "/retry": "take the newest turn again; what it told before is kept",
@@ -90,6 +91,7 @@ class TerminalCommands:
 
     def _known(self) -> dict[str, Callable[[str, bool], Awaitable[None]]]:
         return {
+            "continue": self._continue,
             "undo": self._undo,
             "redo": self._redo,
             "retry": self._retry,
@@ -103,6 +105,9 @@ class TerminalCommands:
             "help": self._help,
             "quit": self._quit,
         }
+
+    async def _continue(self, _: str, __: bool) -> None:
+        self.table.moved("continue", "the story goes on", await self.game.go_on())
 
     async def _undo(self, _: str, even_so: bool) -> None:
         preview = await history.preview_undo(self.journal, self.game.registry)

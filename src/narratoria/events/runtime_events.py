@@ -31,11 +31,11 @@ class SessionStarted(RuntimeEvent, tag="session_started", frozen=True, kw_only=T
 
 
 class TurnStarted(RuntimeEvent, tag="turn_started", frozen=True, kw_only=True):
-    """A turn began with the words of the player, or of a choice."""
+    """A turn began with the words of the player, or of a choice; with none the story goes on by itself."""
 
     turn: int
     prompt: str
-    origin: Literal["player", "choice", "opening", "retry"] = "player"
+    origin: Literal["player", "choice", "opening", "retry", "continue"] = "player"
 
 
 class NarratorChosen(RuntimeEvent, tag="narrator_chosen", frozen=True, kw_only=True):

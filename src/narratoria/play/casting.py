@@ -90,6 +90,7 @@ def turn_settings(story: Story, generation_timeout: float) -> TurnSettings:
         takes_choice = partial(same_request, language=language)
     return TurnSettings(
         premise=story.premise,
+        going_on=story.go_on or ("wait" if story.is_english and story.rules is not None else ""),
         generation_timeout=generation_timeout,
         takes_choice=takes_choice,
         last_resort=last_resort(story),

@@ -157,6 +157,10 @@ class Game:
             self._turns.remove(turn)
         return result
 
+    async def go_on(self) -> TurnResult:
+        """Take a turn without words of the player: the narrator goes on."""
+        return await self.prompt("", origin="continue")
+
     async def equipped(self) -> None:
         """Wait until the tools of MCP servers and OpenAPI documents are there; problems become notices."""
         await self._sources.wait(lambda line: self.session.notice(Notice(level="warn", message=line)))

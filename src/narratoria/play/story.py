@@ -71,6 +71,7 @@ class Story:
     note: str = ""
     language: str = "en"
     narrators: tuple[str, ...] = USUAL
+    go_on: str = ""  # what a player would say to let time pass
     refusal: tuple[str, ...] = ()  # what is told where nothing here can do what the player means
     cover: Cover = field(default_factory=Cover)
     state: JsonObject = field(default_factory=dict)
@@ -190,6 +191,7 @@ class _Reading:
             opening=self.attempt(file.opening, Opening("")),
             cover=self.attempt(lambda: file.cover(names), Cover()),
             narrators=narrators,
+            go_on=self.attempt(file.go_on, ""),
             refusal=self.attempt(file.refusal, ()),
             rules=rules,
             state=self.attempt(file.state, {}),

@@ -191,6 +191,9 @@ class StoryFile:
                 raise self.fail("narrator", f"{name!r} is no narrator; {hint}")
         return names
 
+    def go_on(self) -> str:
+        return self.text("go_on") if self.data.get("go_on") else ""
+
     def refusal(self) -> tuple[str, ...]:
         value = self.data.get("refusal", [])
         if isinstance(value, str):

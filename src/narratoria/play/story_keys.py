@@ -59,6 +59,7 @@ class StoryTable(Table, frozen=True, kw_only=True):
     author: str = ""
     premise: Text
     note: str = ""
+    go_on: str = ""
     language: Annotated[str, Meta(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")] = "en"
     narrator: list[str] = msgspec.field(default_factory=lambda: list(USUAL))
     permissions: list[Text] = msgspec.field(default_factory=list)

@@ -101,6 +101,7 @@ class _Turn:
         self.skills = Skills(session, executor.resolver, settings.disabled_skills)
         number = session.turn_count + 1 if resume is None else resume.turn
         self.result = TurnResult(number, readable(prompt)[:MAX_PROMPT])
+        self.asked = self.result.prompt if prompt.strip() else settings.going_on
         self.too_long = len(prompt) > MAX_PROMPT
         self.said: list[str] = []
         self.told: dict[str, str] = {}  # by id of a call, the narrator's words in place of its summary
@@ -228,7 +229,7 @@ class _Turn:
             self.session.notice(Notice(level="info", code=NOTE, message=readable(str(text))))
 
         return NarratorRequest(
-            prompt=self.result.prompt,
+            prompt=self.asked,
             state=self.session.state,
             history=[PastTurn(*turn) for turn in self.session.past],
             tools=[card(tool) for tool in self.executor.registry if self.skills.offers(tool)],
@@ -367,7 +368,7 @@ class _Turn:
             completed,
             [readable(one) for one in declared.choices if isinstance(one, str)],
             settled=result.outcome == "completed",
-            taken=lambda choice: self.settings.takes_choice(result.prompt, choice),
+            taken=lambda choice: self.settings.takes_choice(self.asked, choice),
             failed=[one for one in calls if not one.ok],
         )
         if ending_of(session.state) is not None:

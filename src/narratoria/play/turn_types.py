@@ -19,7 +19,7 @@ from narratoria.tools.deadline import check_seconds
 LONGEST_GENERATION: Final = 4500.0  # an hour for a model, and a quarter for the narrators behind it
 PLAIN: Final = PlainNarrator()
 
-Origin = Literal["player", "choice", "opening", "retry"]
+Origin = Literal["player", "choice", "opening", "retry", "continue"]
 Outcome = Literal["completed", "fallback", "cancelled"]
 
 
@@ -50,6 +50,7 @@ class TurnSettings:
     disabled_skills: frozenset[str] = frozenset()
     story: str = ""  # its name in telemetry
     premise: str = ""
+    going_on: str = ""  # the prompt for narrators where the player says nothing and the story goes on
     skills: Sequence[Skill] = ()  # whose instructions narrators may read
     memories: Sequence[str] = ()
     recalled: Sequence[RecalledMemory] = ()  # what was remembered for this turn, and why, for its record

@@ -89,6 +89,10 @@ class Api(ModelApi, MemoryApi):
         turn = await self.games.prompt(session_id(request), asked.prompt, asked.origin)
         return json_response(documents.TurnNumber(turn=turn), 202)
 
+    async def go_on(self, request: HttpRequest) -> Response:
+        turn = await self.games.go_on(session_id(request))
+        return json_response(documents.TurnNumber(turn=turn), 202)
+
     async def cancel(self, request: HttpRequest) -> Response:
         await self.games.cancel(session_id(request))
         return Response(status_code=204)
@@ -293,6 +297,10 @@ OPERATIONS: Final = (
     Operation(
         "POST", "/sessions/{id}/prompt", "prompt", "Say what the player does; a turn begins",
         documents.Prompt, documents.TurnNumber, 202,
+    ),
+    Operation(
+        "POST", "/sessions/{id}/continue", "go_on", "Let the story go on without words of the player; a turn begins",
+        answer=documents.TurnNumber, status=202,
     ),
     Operation("POST", "/sessions/{id}/cancel", "cancel", "Stop the running turn", status=204),
     Operation(

@@ -328,6 +328,10 @@ class Games:
         opened = await self.idle(session_id)
         return self._begin(opened, text, origin)
 
+    async def go_on(self, session_id: str) -> int:
+        """Begin a turn without words of the player."""
+        return self._begin(await self.idle(session_id), "", "continue")
+
     async def retry(self, session_id: str, text: str | None, to: int | None = None) -> int:
         """Take the turn `to`, or the newest, again, with the same prompt or another."""
         undone = await undo(await self.idle(session_id), to)

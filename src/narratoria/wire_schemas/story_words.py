@@ -52,6 +52,7 @@ FIELDS: Final = {
     "Story.cover": "The picture of the story.",
     "Story.state": "The state at the beginning. A date is written as a string.",
     "Story.panel": "The panel beside the story, in parts.",
+    "Story.go_on": "Said to narrators where the player lets the story go on; “wait” in English, with rules.",
     "Story.refusal": "Told where nothing in the story can do what the player means; of a list, one after the other.",
     "Story.free_tools": "Tools of the rules that the narrators `local` and `llm` may call by themselves too.",
     "Story.mcp": "MCP servers, whose tools are the story's too: a file in its folder, or a table each, `[mcp.NAME]`.",

@@ -184,6 +184,8 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
+_NOTHING: Final = "Nothing: the player lets the story go on. Tell what happens next."
+
 # --- the prompts -----------------------------------------------------------------------------------------
 
 
@@ -277,5 +279,8 @@ class Prompting:
             ("The last plan failed. Plan again, differently", results if failed else ""),
             ("The calls of this turn are done. What came of them", "" if failed else results),
             ("Your last answer could not be used", fenced("problems", objections)),
-            ("What the player does now", fenced("player", request.prompt, bounds.prompt_characters)),
+            (
+                "What the player does now",
+                fenced("player", request.prompt, bounds.prompt_characters) or _NOTHING,
+            ),
         )

@@ -43,6 +43,7 @@ export const api = {
   exportUrl: (id, format) => `${at(id)}/export${format ? `?format=${format}` : ""}`,
   assetUrl: (hash) => `/assets/${encodeURIComponent(hash)}`,
   prompt: (id, prompt, origin) => call("POST", `${at(id)}/prompt`, { prompt, origin }),
+  goOn: (id) => call("POST", `${at(id)}/continue`, {}),
   cancel: (id) => call("POST", `${at(id)}/cancel`, {}),
   answer: (id, question, answer) => call("POST", `${at(id)}/approvals/${encodeURIComponent(question)}`, answer),
   previewUndo: (id, to) => call("GET", `${at(id)}/undo${to === undefined ? "" : `?to=${to}`}`),

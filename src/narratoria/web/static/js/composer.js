@@ -18,6 +18,7 @@ export class Composer {
     this.game = game;
     this.field = h("textarea", { id: "prompt", rows: 1, maxlength: LONGEST_PROMPT, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "prompt-hint", placeholder: QUESTION, dir: "auto" });
     this.sendButton = h("button", { class: "button filled send", type: "submit" }, icon("send"), h("span", { text: t("composer.send") }));
+    this.goOnButton = h("button", { class: "button tonal send", type: "button", hidden: true, title: t("composer.continue"), on: { click: () => game.goOn() } }, icon("skip"), h("span", { text: t("composer.continue") }));
     this.cancelButton = h("button", { class: "button tonal", type: "button", hidden: true, on: { click: () => game.cancel() } }, icon("stop"), h("span", { text: t("composer.cancel") }));
     this.undoButton = action("undo", t("composer.undo"), () => undo(game));
     this.redoButton = action("redo", t("composer.redo"), () => redo(game));
@@ -33,7 +34,7 @@ export class Composer {
     this.node = h("form", { class: "composer", "aria-label": t("composer.your_turn") },
       h("div", { class: "composer-bar" }, this.status, jump, this.quiet, this.nextButton,
         h("div", { class: "composer-actions" }, this.undoButton, this.redoButton, this.retryButton, this.branchButton)),
-      h("div", { class: "composer-field" }, h("label", { for: "prompt", text: QUESTION }), this.field, this.cancelButton, this.sendButton),
+      h("div", { class: "composer-field" }, h("label", { for: "prompt", text: QUESTION }), this.field, this.cancelButton, this.goOnButton, this.sendButton),
       h("p", { id: "prompt-hint", class: "visually-hidden", text: t("composer.hint") }));
     this.back = 0;
     this.node.addEventListener("submit", (event) => { event.preventDefault(); this.#send(); });
@@ -107,6 +108,10 @@ export class Composer {
 
   #enable() {
     this.sendButton.disabled = !this.field.value.trim() || Boolean(this.next);
+    const { game } = this;
+    const idle = !this.field.value.trim() && !game.busy && !game.moving && game.opened && !endingOf(game.world) && lastTurn(game.world);
+    this.goOnButton.hidden = !idle; // where there is nothing to send
+    this.sendButton.hidden = Boolean(idle);
   }
 
   async #send() {

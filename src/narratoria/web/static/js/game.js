@@ -143,6 +143,11 @@ export class Game {
     return this.begin(() => api.prompt(this.id, prompt, origin));
   }
 
+  /** Let the story go on without a word. */
+  async goOn() {
+    if (!this.busy && !this.moving) await this.begin(() => api.goOn(this.id));
+  }
+
   async cancel() {
     clearSnackbar();
     await attempt(() => api.cancel(this.id));

@@ -147,7 +147,8 @@ export function branchBefore(game, turn) {
 function branchAndRetry(game, turn, prompt) {
   return openBranch(async () => {
     const made = await api.branch(game.id, { before: turn.turn });
-    await api.prompt(made.id, prompt, turn.origin === "choice" && prompt === turn.prompt ? "choice" : "player");
+    if (prompt) await api.prompt(made.id, prompt, turn.origin === "choice" && prompt === turn.prompt ? "choice" : "player");
+    else await api.goOn(made.id);
     return made;
   });
 }
