@@ -86,11 +86,11 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "whole plans": "lint plan_run plan_executor",
     },
     "store": {
-        "records of a session": "store timeline restoration fold record_batches mending transcript epub "
+        "records of a session": "store timeline restoration fold record_batches checksums mending transcript epub "
         "transcripts retention recorded_call story_search",
         "the journal": "writer journal_store journal replay",
         "files": "imported_snapshot imported_journal portable secret_keeping",
-        "SQL": "sqlite_database file_lease sql_reading sql_versions sql_writing sql_store sqlite postgres",
+        "SQL": "sqlite_database file_lease sql_rows sql_reading sql_versions sql_writing sql_store sqlite postgres",
         "on top of a store": "default_store salvage",
     },
     "agent": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import zipfile
@@ -207,6 +208,24 @@ def test_a_sound_database_is_not_salvaged(home: Path) -> None:
     assert (done.returncode, done.stdout.startswith("nothing is damaged: 1 session can")) == (0, True)
     assert json.loads(narratoria(home, "sessions", "salvage", "--json").stdout)["damaged"] is None
     assert (home / "sessions.db").read_bytes() == before
+
+
+def test_verify_tells_if_everything_is_as_it_was_written(home: Path) -> None:
+    done = narratoria(home, "sessions", "verify")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("1 session: everything is as it was written\n")
+    with sqlite3.connect(home / "sessions.db") as database:
+        database.execute("DELETE FROM batches WHERE last_seq = 1")
+    database.close()
+    done = narratoria(home, "sessions", "verify", "--json")
+    (checked,) = json.loads(done.stdout)["sessions"]
+    assert (done.returncode, checked["sound"]) == (1, False)
+    assert (
+        "does not follow the one before: a batch is missing; nothing of it is known to be whole"
+        in checked["faults"][0]
+    )
+    told = narratoria(home, "sessions", "verify", checked["id"][:8])
+    assert (told.returncode, "sessions salvage" in told.stderr, told.stdout[0]) == (1, True, "✗")
 
 
 def test_replay_wraps_the_narrative_and_loses_no_word(home: Path) -> None:

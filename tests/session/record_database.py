@@ -1,6 +1,6 @@
 """Records the games that later versions of Narratoria must still read: FILE. Run by hand when what is written changes.
 
-    python tests/session/record_database.py tests/session/databases/version-2.db
+    python tests/session/record_database.py tests/session/databases/version-3.db
 
 Of the file that was there before, keep a copy under another name: games of that dialect are still about.
 """

@@ -183,7 +183,10 @@ async def test_a_shared_database_of_the_first_version_is_brought_up_to_date(
     await undo(journal)
     await journal.close()
     for statement in (
-        "ALTER TABLE sessions DROP COLUMN folder",
+        "ALTER TABLE sessions DROP COLUMN folder, DROP COLUMN chained, DROP COLUMN head, DROP COLUMN seal",
+        "ALTER TABLE batches DROP COLUMN checksum",
+        "ALTER TABLE turns DROP COLUMN seal",
+        "ALTER TABLE snapshots DROP COLUMN checksum",
         "UPDATE version SET number = 1",
         "UPDATE sessions SET turns = 2",  # as it was counted then
     ):
@@ -194,4 +197,8 @@ async def test_a_shared_database_of_the_first_version_is_brought_up_to_date(
     store.relocate("old", "/stories/digging")
     assert store.meta("old").folder == "/stories/digging"
     assert store.query("SELECT number FROM version") == [(SCHEMA_VERSION,)]
+    journal = store.open("old")
+    await play(journal, Outside(tmp_path).registry(), "dig 3")
+    await journal.close()
+    assert 0 < store.unchecked("old") < len(list(store.read("old")))
     store.close()

@@ -20,6 +20,7 @@ from narratoria.store.fold import SessionView, fold
 from narratoria.store.portable import SUFFIX, export_session, import_session, replacing
 from narratoria.store.retention import prune, select
 from narratoria.store.salvage.salvage import Fate, SavedSession, salvage
+from narratoria.store.salvage.verification import CheckedSession, verify
 from narratoria.store.store import SessionMeta, is_plain_id
 from narratoria.store.transcripts import TRANSCRIPTS
 
@@ -52,9 +53,14 @@ def list_(as_json: bool) -> None:
         title = meta.title or meta.story or "untitled"
         branched = f"  from {meta.parent[:8]} at turn {meta.parent_turn}" if meta.parent else ""
         turns = counted(meta.turns, "turn")
+        damaged = "  damaged: `narratoria sessions verify` says what" if meta.damaged else ""
         out.print(
             styled(
-                (meta.id[:12], "cyan"), (f"  {when}  ", "dim"), (title, ""), (f"  {turns}{branched}", "dim")
+                (meta.id[:12], "cyan"),
+                (f"  {when}  ", "dim"),
+                (title, ""),
+                (f"  {turns}{branched}", "dim"),
+                (damaged, "yellow"),
             )
         )
 
@@ -230,6 +236,60 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
             )
 
 
+@sessions.command(name="verify")
+@click.argument("session", type=SESSION, required=False)
+@as_json_option
+def verify_(session: str | None, as_json: bool) -> None:
+    """Read every record, snapshot and asset of SESSION, or of all, and check it against its checksum."""
+    with opened_store() as store:
+        faults = [] if session is not None else store.table_faults()
+        metas = store.list() if session is None else [store.find(session)]
+        found = list(verify(store, metas))
+        remedy = store.remedy
+    sound = not faults and all(one.sound for one in found)
+    if as_json:
+        print_json({"sound": sound, "faults": faults, "sessions": [_check_document(one) for one in found]})
+    else:
+        for fault in faults:
+            click.echo(f"the database: {fault}", err=True)
+        for one in found:
+            _say_what_is_checked(one)
+        if sound:
+            console().print(f"{counted(len(found), 'session')}: everything is as it was written")
+        else:
+            click.echo(f"damage was found. {remedy}", err=True)
+    if not sound:
+        raise SystemExit(1)
+
+
+def _check_document(one: CheckedSession) -> dict[str, Any]:
+    return {
+        "id": one.meta.id,
+        "sound": one.sound,
+        "records": one.records,
+        "unchecked": one.unchecked,
+        "lost": one.lost,
+        "faults": one.faults,
+        "missingAssets": one.missing,
+        "alteredAssets": one.altered,
+    }
+
+
+def _say_what_is_checked(one: CheckedSession) -> None:
+    mark = ("✓ ", "green") if one.sound else ("✗ ", "red")
+    notes = [counted(one.records, "record")]
+    if one.unchecked:
+        notes.append(f"{one.unchecked} of them from before there were checksums")
+    if one.lost:
+        notes.append(f"{one.lost} were lost to damage before")
+    if one.missing:
+        notes.append(f"{counted(len(one.missing), 'asset')} without content")
+    title = one.meta.title or one.meta.story or "untitled"
+    console().print(styled(mark, (one.meta.id[:12], "cyan"), (f"  {title}: {', '.join(notes)}", "")))
+    for fault in (*one.faults, *(f"asset {digest} is not what was stored" for digest in one.altered)):
+        click.echo(f"  {fault}", err=True)
+
+
 @sessions.command(name="salvage")
 @as_json_option
 def salvage_(as_json: bool) -> None:
@@ -253,6 +313,7 @@ def salvage_(as_json: bool) -> None:
                         "records": one.records,
                         "expected": one.expected,
                         "lostBefore": one.lost_before,
+                        "doubtful": one.doubtful,
                         "whole": one.whole,
                     }
                     for one in outcome.sessions
@@ -278,9 +339,10 @@ def salvage_(as_json: bool) -> None:
 def _say_what_is_saved(one: SavedSession) -> None:
     cut = f", {one.records} of {one.expected} records" if not one.readable else ""
     before = f"; {counted(one.lost_before, 'record')} were lost before" if one.lost_before else ""
+    doubt = "; something in it differs from its checksum" if one.doubtful and one.readable else ""
     how = {
         "whole": "whole",
-        "partly": f"{counted(one.turns, 'turn')}{cut}{before}",
+        "partly": f"{counted(one.turns, 'turn')}{cut}{before}{doubt}",
         "lost": "lost: no turn of it can be read",
     }[one.fate]
     console().print(styled((one.id[:12], "cyan"), (f"  {one.title or 'untitled'}: {how}", "")))

@@ -55,6 +55,8 @@ def open_address(address: str, home: Path) -> PostgresStore:
 class PostgresStore(SqlStore):
     """Sessions in the schema `narratoria` of a database; `assets` is this server's folder of copies."""
 
+    row_lock = " FOR UPDATE OF s"
+
     def __init__(self, url: str, *, assets: Path | None = None) -> None:
         self.url = url
         self.connections = 0

@@ -1,31 +1,34 @@
 """Reading a store in SQL: its sessions, their records, and sessions restored from them.
 
-A branch has no copy of the past it shares: its records are stretches of its ancestors' and then its own.
+A branch has no copy of the past it shares: its records are stretches of its ancestors' and then its own. Whatever is
+read is checked against its checksum on the way (`JournalDamaged`); records that a snapshot stands for are not read.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from narratoria.errors import JournalError, unwritten
+from narratoria.errors import JournalError
 from narratoria.events import AssetStored
 from narratoria.session.asset_records import AssetChanges
 from narratoria.session.assets import AssetStore
 from narratoria.session.record import Record
 from narratoria.session.resources.resources import ResourceRegistry
 from narratoria.session.session import Session
+from narratoria.store import checksums
 from narratoria.store import record_batches as chunks
 from narratoria.store.restoration import Restoration, SessionSnapshot
+from narratoria.store.sql_rows import COLUMNS, SessionRow, SqlRows, Stretch, unknown
 from narratoria.store.store import (
     LARGEST,
+    Faults,
+    JournalDamaged,
     Metas,
     Records,
     SessionMeta,
-    SessionUnknown,
     Spans,
     TurnSpan,
     TurnUnknown,
@@ -34,47 +37,18 @@ from narratoria.store.timeline import Timeline
 from narratoria.store.writer import Database
 from narratoria.unicode_text import legible
 
-_META: Final = """SELECT s.id, s.story, s.title, s.folder, s.created, s.updated, s.turns, s.last_seq, s.bytes,
-    p.id, s.parent_turn FROM sessions s LEFT JOIN sessions p ON p.key = s.parent WHERE s.hidden = 0"""
-_META_FIELDS: Final = (
-    "id", "story", "title", "folder", "created", "updated", "turns", "last_seq", "bytes", "parent",
-    "parent_turn",
-)  # fmt: skip
-Stretch = tuple[int, int, int]  # (session key, after, upto): which records of which session
-Stretches = list[Stretch]  # inside the class, `list` is the method
-Rows = list[tuple[Any, ...]]
+_ALL: Final = f"SELECT {COLUMNS}, p.id FROM sessions s LEFT JOIN sessions p ON p.key = s.parent"  # noqa: S608
+_META: Final = _ALL + " WHERE s.hidden = 0"
+_STRAY: Final = """SELECT b.session, b.last_seq FROM batches b LEFT JOIN sessions s ON s.key = b.session
+    WHERE COALESCE(s.last_seq, 0) < b.last_seq LIMIT 10"""
 
 
-class SqlReader:
-    """The reading half of a store. It has one connection, used by one thread at a time."""
+class SqlReader(SqlRows):
+    """The reading half of a store."""
 
     def __init__(self, assets: AssetStore) -> None:
+        super().__init__()
         self.assets = assets
-        self._reader: Database | None = None
-        self._reading = threading.RLock()
-
-    def _connect_reader(self) -> Database:
-        raise unwritten(self, "_connect_reader")
-
-    def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        with self._reading:
-            if self._reader is None:
-                self._reader = self._connect_reader()
-            try:
-                return self._reader.execute(sql, values)
-            except JournalError:
-                if not self._reader.broken:
-                    raise
-            self._reader.close()
-            self._reader = None
-            self._reader = self._connect_reader()
-            return self._reader.execute(sql, values)
-
-    def close(self) -> None:
-        with self._reading:
-            if self._reader is not None:
-                self._reader.close()
-                self._reader = None
 
     # --- restoring -----------------------------------------------------------------------------------------
 
@@ -96,16 +70,14 @@ class SqlReader:
         step: Callable[[], None] | None = None,
     ) -> Restoration:
         session = Session(session_id, assets=self.assets, resources=resources, clock=clock or time.time)
-        key, last = self._key_and_last(session_id, hidden=hidden)
-        restoration = Restoration(session, Timeline(), partial(self._read_turn, session_id, key, last))
-        upto = last if upto is None else min(upto, last)
-        stretches = self._stretches(key, upto)
+        row = self._row(session_id, hidden=hidden)
+        restoration = Restoration(session, Timeline(), partial(self._read_turn, row))
+        upto = row.last_seq if upto is None else min(upto, row.last_seq)
+        stretches = self._stretches(row, upto)
         found = self._newest_snapshot(stretches)
         if found is not None:
             what = f"a snapshot of session {session_id}"
-            restoration.load(
-                _snapshot(chunks.parted(found, what)[1], what), partial(self._assets_at, session_id, key)
-            )
+            restoration.load(_snapshot(chunks.parted(found, what)[1], what), partial(self._assets_at, row))
         records = self._read(stretches, session.seq, None)
         restoration.apply_all(records if step is None else _stepped(records, step))
         if session.seq > upto:
@@ -120,174 +92,156 @@ class SqlReader:
         """Fold in the records of others since `session.seq`; return the records of a turn left open."""
         restoration = Restoration(session, timeline, lambda turn: self.read_turn(session.id, turn))
         restoration.apply_all(self.read(session.id, session.seq))
-        session.seq = self._key_and_last(session.id)[1]
+        session.seq = self._row(session.id).last_seq
         return restoration.open_records
 
-    def _newest_snapshot(self, stretches: Sequence[Stretch]) -> bytes | None:
-        for key, _, upto in reversed(stretches):
-            rows = self.query(
-                "SELECT data FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
-                (key, upto),
-            )
-            if rows:
-                return bytes(rows[0][0])
-        return None
-
-    def _assets_at(self, session_id: str, key: int, seq: int) -> dict[int, AssetStored]:
+    def _assets_at(self, row: SessionRow, seq: int) -> dict[int, AssetStored]:
         """Return the assets that stood at the snapshot `seq`: the changes of each snapshot up to it, in order."""
         found: dict[int, AssetStored] = {}
-        for part, _, upto in self._stretches(key, seq):
-            rows = self.query(
-                "SELECT data FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq", (part, upto)
-            )
-            for (data,) in rows:
-                what = f"a snapshot of session {session_id}"
-                changes, main = chunks.parted(bytes(data), what)
-                if changes:
-                    chunks.read_as(AssetChanges, changes, f"the assets in {what}").apply_to(found)
-                else:
-                    found = dict(_snapshot(main, what).assets)
+        what = f"a snapshot of session {row.id}"
+        for _, data in self._snapshots(self._stretches(row, seq)):
+            changes, main = chunks.parted(data, what)
+            if changes:
+                chunks.read_as(AssetChanges, changes, f"the assets in {what}").apply_to(found)
+            else:
+                found = dict(_snapshot(main, what).assets)
         return found
 
     def snapshots(self, session_id: str) -> Iterator[tuple[int, bytes]]:
         """Yield the snapshots of a session and of the past it shares, by their record, oldest first, packed."""
-        for key, _, upto in self._stretches(*self._key_and_last(session_id)):
-            for (seq,) in self.query(
-                "SELECT seq FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq", (key, upto)
-            ):
-                ((data,),) = self.query(
-                    "SELECT data FROM snapshots WHERE session = ? AND seq = ?", (key, seq)
-                )
-                yield int(seq), bytes(data)
+        return self._snapshots(self._stretches(self._row(session_id)))
+
+    def unchecked(self, session_id: str) -> int:
+        stretches = self._stretches(self._row(session_id))
+        ends = [one.upto if one.chained is None else min(one.upto, one.chained) for one in stretches]
+        return sum(max(0, end - one.after) for one, end in zip(stretches, ends, strict=True))
+
+    def listed_assets(self, session_id: str) -> tuple[int, set[str]]:
+        own = self._stretches(self._row(session_id))[-1]
+        return own.after, {
+            row[0] for row in self.query("SELECT hash FROM assets WHERE session = ?", (own.key,))
+        }
+
+    def table_faults(self) -> Faults:
+        found = self.query(_STRAY)
+        return [
+            f"the batch up to record {last} belongs to no session (its key is {key})" for key, last in found
+        ]
 
     # --- knowing -----------------------------------------------------------------------------------------
 
     def list(self) -> Metas:
-        return [_meta(row) for row in self.query(_META + " ORDER BY s.updated DESC, s.key DESC")]
+        found = self.query(_ALL + " ORDER BY s.updated DESC, s.key DESC")
+        rows = [(SessionRow(*row[:-1]), row[-1]) for row in found]
+        return [
+            row.meta(parent) for row, parent in rows if not row.hidden or not row.whole
+        ]  # damage hides nothing
 
     def meta(self, session_id: str) -> SessionMeta:
         rows = self.query(_META + " AND s.id = ?", (_as_id(session_id),))
         if not rows:
-            raise _unknown(session_id)
+            raise self._unknown(session_id)
+        self._check_row(SessionRow(*rows[0][:-1]))
         return _meta(rows[0])
+
+    def _unknown(self, session_id: str) -> JournalError:
+        """Return the error for an id that is not found, by its index: damage to that hides a session."""
+        if self.query("SELECT 1 FROM sessions WHERE id || '' = ? AND hidden = 0", (session_id,)):
+            return JournalDamaged(f"the index of sessions is damaged: it lacks {session_id}. {self.remedy}")
+        return unknown(session_id)
 
     def find(self, prefix: str) -> SessionMeta:
         pattern = _as_id(prefix).replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_") + "%"
         rows = self.query(_META + " AND s.id LIKE ? ESCAPE '\\' ORDER BY s.id LIMIT 3", (pattern,))
-        exact = [row for row in rows if row[0] == prefix]
+        exact = [row for row in rows if row[1] == prefix]
         if not prefix or not rows:
-            raise _unknown(prefix)
+            raise unknown(prefix)
         if len(rows) > 1 and not exact:
             raise JournalError(
-                f"several sessions begin with {prefix!r}: {', '.join(row[0] for row in rows)} …"
+                f"several sessions begin with {prefix!r}: {', '.join(row[1] for row in rows)} …"
             )
         return _meta((exact or rows)[0])
 
     def _key(self, session_id: str) -> int:
-        return self._key_and_last(session_id)[0]
+        """Return the key of a session, whatever else is wrong with it."""
+        rows = self.query("SELECT key FROM sessions WHERE id = ? AND hidden = 0", (_as_id(session_id),))
+        if not rows:
+            raise self._unknown(session_id)
+        return int(rows[0][0])
 
-    def _key_and_last(self, session_id: str, *, hidden: bool = False) -> tuple[int, int]:
+    def _row(self, session_id: str, *, hidden: bool = False) -> SessionRow:
         rows = self.query(
-            "SELECT key, last_seq FROM sessions WHERE id = ? AND hidden = ?",
+            f"SELECT {COLUMNS} FROM sessions s WHERE s.id = ? AND s.hidden = ?",  # noqa: S608 - our own names
             (_as_id(session_id), int(hidden)),
         )
         if not rows:
-            raise _unknown(session_id)
-        return int(rows[0][0]), int(rows[0][1])
-
-    def _stretches(self, key: int, upto: int) -> Stretches:
-        """Return the sessions whose records make up a session, from the eldest ancestor to itself."""
-        found: Stretches = []
-        current: int | None = key
-        while current is not None:
-            parent, parent_seq = self.query(
-                "SELECT parent, parent_seq FROM sessions WHERE key = ?", (current,)
-            )[0]
-            start = parent_seq or 0
-            if start < upto or not found:
-                found.append((current, start, upto))
-            current, upto = parent, min(upto, start)
-        return found[::-1]
+            raise self._unknown(session_id)
+        row = SessionRow(*rows[0])
+        self._check_row(row)
+        return row
 
     # --- reading -----------------------------------------------------------------------------------------
 
     def read(self, session_id: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
-        key, last = self._key_and_last(session_id)
-        return self._read(self._stretches(key, last), after, limit)
+        return self._read(self._stretches(self._row(session_id)), after, limit)
 
     def _read(self, stretches: Sequence[Stretch], after: int, limit: int | None) -> Iterator[Record]:
         left = limit
-        for key, start, upto in stretches:
-            position = max(after, start)
-            while position < upto and left != 0:
-                rows = self.query(
-                    "SELECT last_seq, data FROM batches WHERE session = ? AND last_seq > ? "
-                    "AND first_seq <= ? ORDER BY last_seq LIMIT 64",
-                    (key, position, upto),
-                )
-                for last, data in rows:
-                    what = f"the batch of records up to {last} of session key {key}"
-                    for record in chunks.read_records(bytes(data), what):
-                        if position < record.seq <= upto and left != 0:
-                            yield record
-                            left = None if left is None else left - 1
-                if not rows:
-                    break
-                if int(rows[-1][0]) <= position:
-                    raise JournalError(
-                        f"the batches of session key {key} are damaged (they are out of order)"
-                    )
-                position = int(rows[-1][0])
+        for stretch in stretches:
+            position = max(after, stretch.after)
+            if left == 0 or position >= stretch.upto:
+                continue
+            for last, data in self._batches(stretches, stretch, position):
+                what = f"the batch of records up to {last} of session {stretch.id}"
+                for record in chunks.read_records(data, what):
+                    if position < record.seq <= stretch.upto and left != 0:
+                        yield record
+                        left = None if left is None else left - 1
+                if left == 0:
+                    return
 
     def read_turn(self, session_id: str, turn: int) -> Records:
-        return self._read_turn(session_id, *self._key_and_last(session_id), turn)
+        return self._read_turn(self._row(session_id), turn)
 
-    def _read_turn(self, session_id: str, key: int, last: int, turn: int) -> Records:
-        stretches = self._stretches(key, last)
+    def _read_turn(self, row: SessionRow, turn: int) -> Records:
+        stretches = self._stretches(row)
         span = self._span(stretches, turn)
         if span is None:
-            raise TurnUnknown(f"session {session_id} has no turn {turn}")
-        limit = last if span.last is None else span.last
-        return [
-            record
-            for record in self._read(
-                [(key, max(start, span.first - 1), min(upto, limit)) for key, start, upto in stretches],
-                0,
-                None,
-            )
-            if record.turn == turn
-        ]
+            raise TurnUnknown(f"session {row.id} has no turn {turn}")
+        limit = row.last_seq if span.last is None else span.last
+        within = [one if one.upto <= limit else one._replace(upto=limit, head=None) for one in stretches]
+        return [record for record in self._read(within, span.first - 1, None) if record.turn == turn]
 
     def _span(self, stretches: Sequence[Stretch], turn: int) -> TurnSpan | None:
         if not 0 <= turn < LARGEST:
             return None
-        for key, _, upto in reversed(stretches):
+        for stretch in reversed(stretches):
             rows = self.query(
-                "SELECT turn, first_seq, last_seq FROM turns "
+                "SELECT turn, first_seq, last_seq, seal FROM turns "
                 "WHERE session = ? AND turn = ? AND first_seq <= ?",
-                (key, turn, upto),
+                (stretch.key, turn, stretch.upto),
             )
             if rows:
-                return TurnSpan(*rows[0])
+                return self._checked_span(stretches, stretch, rows[0])
         return None
 
     def turns(self, session_id: str) -> Spans:
-        key, last = self._key_and_last(session_id)
+        stretches = self._stretches(self._row(session_id))
         return [
-            TurnSpan(*row)
-            for one, _, upto in self._stretches(key, last)
+            self._checked_span(stretches, stretch, row)
+            for stretch in stretches
             for row in self.query(
-                "SELECT turn, first_seq, last_seq FROM turns "
+                "SELECT turn, first_seq, last_seq, seal FROM turns "
                 "WHERE session = ? AND first_seq <= ? ORDER BY turn",
-                (one, upto),
+                (stretch.key, stretch.upto),
             )
         ]
 
     def sharing(self, session_id: str, turn: int) -> dict[str, Timeline]:
         """Return the other sessions whose past has this very turn, taken back or not, with their timelines."""
-        key, last = self._key_and_last(session_id)
         found: dict[int, tuple[str, bool]] = {}
-        for owner, _, upto in self._stretches(key, last):
+        for stretch in self._stretches(self._row(session_id)):
+            owner, upto = stretch.key, stretch.upto
             rows = self.query(
                 "SELECT s.id, s.hidden, t.last_seq FROM turns t JOIN sessions s ON s.key = t.session "
                 "WHERE t.session = ? AND t.turn = ? AND t.last_seq <= ?",
@@ -313,7 +267,27 @@ class SqlReader:
 
 
 def _meta(row: tuple[Any, ...]) -> SessionMeta:
-    return SessionMeta(**dict(zip(_META_FIELDS, row, strict=True)))
+    return SessionRow(*row[:-1]).meta(row[-1])
+
+
+class ReaderWithin(SqlReader):
+    """A reader on a connection that the caller opens and closes."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(AssetStore())
+        self._reader = database
+
+    def snapshot_link(self, key: int, upto: int) -> tuple[str, bytes]:
+        """Return the id of a session, and the link for its next snapshot: the sum of the one before."""
+        row = self._row_at(key)
+        for stretch in reversed(self._stretches(row, upto)):
+            rows = self.query(
+                "SELECT checksum FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
+                (stretch.key, stretch.upto),
+            )
+            if rows:
+                return row.id, checksums.own_sum(rows[0][0] or b"") or checksums.first_link(row.id)
+        return row.id, checksums.first_link(row.id)
 
 
 def _stepped(records: Iterable[Record], step: Callable[[], None]) -> Iterator[Record]:
@@ -325,14 +299,8 @@ def _stepped(records: Iterable[Record], step: Callable[[], None]) -> Iterator[Re
 def _as_id(session_id: str) -> str:
     """Return an id that the database can be asked for; no session has one that it cannot."""
     if legible(session_id) != session_id:
-        raise _unknown(legible(session_id))
+        raise unknown(legible(session_id))
     return session_id
-
-
-def _unknown(session_id: str) -> SessionUnknown:
-    return SessionUnknown(
-        f"there is no session {session_id!r}; `narratoria sessions list` shows those there are"
-    )
 
 
 def _snapshot(packed: bytes, what: str) -> SessionSnapshot:

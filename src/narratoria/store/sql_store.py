@@ -119,9 +119,9 @@ class SqlStore(SqlWriter):
             self._check_adopted(name, key, how.step)
             for stored in how.accepted():
                 self.writer.run(partial(self.keep_asset, stored=stored, durable=True))
-            self.writer.run(lambda db: db.execute("UPDATE sessions SET hidden = 0 WHERE key = ?", (key,)))
+            self.writer.run(partial(self._change, key=key, hidden=0))
         except BaseException:
-            self.writer.run(lambda database: _forget(database, key))
+            self.writer.run(lambda database: self._forget(database, key))
             raise
         return self.meta(name)
 
@@ -149,13 +149,16 @@ class SqlStore(SqlWriter):
         except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
             raise JournalError(f"the records of session {name} do not make a game ({error!r})") from None
         turns = restored.timeline.standing  # those too whose own records were lost to damage
-        self.writer.run(lambda db: db.execute("UPDATE sessions SET turns = ? WHERE key = ?", (turns, key)))
+        self.writer.run(partial(self._change, key=key, turns=turns))
         if restored.timeline.open is None:
-            packed = chunks.pack_lines(take_snapshot(restored.session, restored.timeline).content)
-            values = (key, restored.session.seq, packed)
-            self.writer.run(
-                lambda db: db.execute("INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)", values)
-            )
+            content = take_snapshot(restored.session, restored.timeline).content
+
+            def keep(database: Database) -> None:
+                row = self._row_to_write(database, key)
+                if row is not None:
+                    self._keep_snapshot(database, key, row.last_seq, content)
+
+            self.writer.run(keep)
 
     def sweep(self) -> int:
         def collect(database: Database) -> int:
@@ -165,7 +168,7 @@ class SqlStore(SqlWriter):
                 (time.time() - _SWEEP_AGE,),
             )
             for (key,) in left:
-                _forget(database, int(key))
+                self._forget(database, int(key))
             return len(left)
 
         return self.writer.run(collect)
@@ -176,10 +179,27 @@ class SqlStore(SqlWriter):
             session_id
         )  # a session that is being played is not pulled away from under the player
         try:
-            self.writer.run(lambda database: _forget(database, key))
+            self.writer.run(lambda database: self._forget(database, key))
             shutil.rmtree(notes_folder(self.assets, session_id), ignore_errors=True)
         finally:
             lease.release()
+
+    def _forget(self, database: Database, key: int) -> None:
+        """Delete a session, or hide it while branches share its past; then its parent, if that waited for it."""
+        current: int | None = key
+        while current is not None:
+            if database.execute("SELECT 1 FROM sessions WHERE parent = ?", (current,)):
+                self._change(database, current, hidden=1)
+                return
+            parent = database.execute("SELECT parent FROM sessions WHERE key = ?", (current,))[0][0]
+            for table in TABLES:
+                database.execute(f"DELETE FROM {table} WHERE session = ?", (current,))  # noqa: S608 - our own names
+            database.execute("DELETE FROM sessions WHERE key = ?", (current,))
+            current = None
+            if parent is not None and database.execute(
+                "SELECT 1 FROM sessions WHERE key = ? AND hidden = 1", (parent,)
+            ):
+                current = parent
 
 
 def _insert_hidden(database: Database, name: str, meta: SessionMeta) -> int:
@@ -203,21 +223,3 @@ def _batched(records: Iterable[Record]) -> Iterator[list[Record]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _forget(database: Database, key: int) -> None:
-    """Delete a session, or hide it while branches share its past; then its parent, if that waited for it."""
-    current: int | None = key
-    while current is not None:
-        if database.execute("SELECT 1 FROM sessions WHERE parent = ?", (current,)):
-            database.execute("UPDATE sessions SET hidden = 1 WHERE key = ?", (current,))
-            return
-        parent = database.execute("SELECT parent FROM sessions WHERE key = ?", (current,))[0][0]
-        for table in TABLES:
-            database.execute(f"DELETE FROM {table} WHERE session = ?", (current,))  # noqa: S608 - our own names
-        database.execute("DELETE FROM sessions WHERE key = ?", (current,))
-        current = None
-        if parent is not None and database.execute(
-            "SELECT 1 FROM sessions WHERE key = ? AND hidden = 1", (parent,)
-        ):
-            current = parent

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from narratoria.errors import JournalError
-from narratoria.session.assets import AssetStore
-from narratoria.store.sql_reading import SqlReader
+from narratoria.store.sql_reading import ReaderWithin
 from narratoria.store.store import SCHEMA_VERSION
 from narratoria.store.writer import Database
 
@@ -17,21 +16,32 @@ SCHEMA: Final = (
         key {key}, id TEXT NOT NULL UNIQUE, story TEXT, title TEXT, folder TEXT,
         created {real} NOT NULL, updated {real} NOT NULL, turns {int} NOT NULL, last_seq {int} NOT NULL,
         bytes {int} NOT NULL, parent {int}, parent_turn {int}, parent_seq {int},
-        hidden {int} NOT NULL DEFAULT 0)""",
+        hidden {int} NOT NULL DEFAULT 0, chained {int}, head {blob},
+        seal {blob})""",
     """CREATE TABLE batches (
         session {int} NOT NULL, last_seq {int} NOT NULL, first_seq {int} NOT NULL, data {blob} NOT NULL,
-        PRIMARY KEY (session, last_seq)){clustered}""",
+        checksum {blob}, PRIMARY KEY (session, last_seq)){clustered}""",
     """CREATE TABLE turns (
         session {int} NOT NULL, turn {int} NOT NULL, first_seq {int} NOT NULL, last_seq {int},
-        PRIMARY KEY (session, turn)){clustered}""",
+        seal {blob}, PRIMARY KEY (session, turn)){clustered}""",
     """CREATE TABLE snapshots (
-        session {int} NOT NULL, seq {int} NOT NULL, data {blob} NOT NULL,
+        session {int} NOT NULL, seq {int} NOT NULL, data {blob} NOT NULL, checksum {blob},
         PRIMARY KEY (session, seq)){clustered}""",
     """CREATE TABLE assets (
         session {int} NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (session, hash)){clustered}""",
 )
-# What leads from the version before to this one.
-MIGRATIONS: Final = {2: ("ALTER TABLE sessions ADD COLUMN folder TEXT",)}
+# What leads from the version before to this one. Older rows have no checksum until they are written again.
+MIGRATIONS: Final = {
+    2: ("ALTER TABLE sessions ADD COLUMN folder TEXT",),
+    3: (
+        "ALTER TABLE sessions ADD COLUMN chained {int}",
+        "ALTER TABLE sessions ADD COLUMN head {blob}",
+        "ALTER TABLE sessions ADD COLUMN seal {blob}",
+        "ALTER TABLE batches ADD COLUMN checksum {blob}",
+        "ALTER TABLE turns ADD COLUMN seal {blob}",
+        "ALTER TABLE snapshots ADD COLUMN checksum {blob}",
+    ),
+}
 TABLES: Final = ("batches", "turns", "snapshots", "assets")
 
 
@@ -40,9 +50,9 @@ def upgrade(database: Database, found: int, words: Mapping[str, str]) -> None:
     for number in range(found + 1, SCHEMA_VERSION + 1):
         for statement in MIGRATIONS[number]:
             database.execute(statement.format(**words))
-        if number == 2:
-            for key, turns in standing_turns(database).items():
-                database.execute("UPDATE sessions SET turns = ? WHERE key = ?", (turns, key))
+    if found < 2:
+        for key, turns in standing_turns(database).items():
+            database.execute("UPDATE sessions SET turns = ? WHERE key = ?", (turns, key))
 
 
 def standing_turns(database: Database) -> dict[int, int]:
@@ -52,18 +62,10 @@ def standing_turns(database: Database) -> dict[int, int]:
     A session whose records do not make a game is left out.
     """
     found: dict[int, int] = {}
-    reader = _Within(database)
+    reader = ReaderWithin(database)
     for key, name in database.execute("SELECT key, id FROM sessions WHERE hidden = 0"):
         try:
             found[int(key)] = reader.timeline(name).standing
         except (JournalError, ValueError, LookupError, TypeError):
             continue
     return found
-
-
-class _Within(SqlReader):
-    """A reader on a connection that the caller opens and closes."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(AssetStore())
-        self._reader = database

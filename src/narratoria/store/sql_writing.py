@@ -6,8 +6,9 @@ import time
 import uuid
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from narratoria.errors import JournalError, unwritten
 from narratoria.events import (
@@ -25,23 +26,31 @@ from narratoria.events import (
 from narratoria.session.assets import AssetStore
 from narratoria.session.memory import LORE, changes_between
 from narratoria.session.record import EmittedRecords, Record
-from narratoria.store import mending
+from narratoria.store import checksums, mending
 from narratoria.store import record_batches as chunks
 from narratoria.store.journal_store import Batch, Lease
-from narratoria.store.sql_reading import SqlReader
+from narratoria.store.sql_reading import ReaderWithin, SqlReader
+from narratoria.store.sql_rows import ROW, GrowingRow, SessionRow, change_row
 from narratoria.store.store import SessionMeta, TurnUnknown
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import ConnectionLost, Database, Writer
 from narratoria.unicode_text import as_one_line
 
+# The seal tells that the row is the one that was known.
+_GROW: Final = """UPDATE sessions SET updated = ?, turns = ?, last_seq = ?, bytes = ?, head = ?, seal = ?
+    WHERE key = ? AND seal = ? RETURNING key"""
+_WRITTEN: Final = 1000  # rows that are kept in memory
 _MARKED: Final = frozenset({TurnStarted, TurnCommitted, TurnUndone, TurnRedone, AssetStored, SessionStarted})
 
 
 class SqlWriter(SqlReader):
     """Sessions in SQL tables, to be written and branched."""
 
+    row_lock = ""  # put behind a query for a row that is about to be written
+
     def __init__(self, assets: AssetStore, name: str) -> None:
         super().__init__(assets)
+        self._written: dict[int, GrowingRow] = {}  # by key; of the writer's thread
         self.writer = Writer(self._connect, f"narratoria-{name}")
 
     @property
@@ -80,31 +89,69 @@ class SqlWriter(SqlReader):
         """
         entries, lines = mending.readable(entries)
         data = chunks.pack(lines)
-        last, now = entries[-1].last, entries[-1].ts
-        rows = database.execute(
-            "UPDATE sessions SET last_seq = ?, bytes = bytes + ?, "
-            "updated = CASE WHEN updated < ? THEN ? ELSE updated END "
-            "WHERE key = ? AND last_seq = ? RETURNING key",
-            (last, len(data), now, now, key, after),
+        first, last = entries[0].seq, entries[-1].last
+        marks = [entry for entry in entries if type(entry) is Record and type(entry.event) in _MARKED]
+        turns = sum(map(_counted, marks)) if marks else 0
+        ts = float(entries[-1].ts)
+        for row in (self._written.get(key), None):
+            if row is None:
+                row = self._written[key] = self._begin_growing(database, key, after, marks)
+            if row.last_seq == after:
+                known, checksum = row.seal, checksums.batch_checksum(row.link, first, last, data)
+                new = row.grow(last, ts, len(data), turns, checksums.own_sum(checksum))
+                if database.execute(_GROW, (*new, key, known)):
+                    break  # else somebody has changed it since
+        else:
+            raise JournalError(
+                "the session was changed while it was written; nothing was saved. Open it again"
+            )
+        database.execute(
+            "INSERT INTO batches (session, last_seq, first_seq, data, checksum) VALUES (?, ?, ?, ?, ?)",
+            (key, last, first, data, checksum),
         )
-        if not rows:
+        for entry in marks:
+            self._mark(database, key, entry, durable, absent)
+        if snapshot is not None:
+            self._keep_snapshot(database, key, last, snapshot)
+        return len(data)
+
+    def _begin_growing(self, database: Database, key: int, after: int, marks: Sequence[Record]) -> GrowingRow:
+        """Return the row of a session as it is now, with the chain begun and named by its first record."""
+        row = self._row_to_write(database, key)
+        if row is None or row.last_seq != after:
             raise JournalError(
                 "the session was changed or deleted by another process; what this one did since then is not "
                 "saved. Open the session again"
             )
+        if len(self._written) > _WRITTEN:
+            self._written.clear()
+        chained = after if row.chained is None else row.chained
+        return GrowingRow(change_row(database, row, chained=chained, **_named_by(row, marks)))
+
+    def _row_to_write(self, database: Database, key: int) -> SessionRow | None:
+        """Return the row of a session; nobody else changes it until the commit."""
+        rows = database.execute(ROW + self.row_lock, (key,))
+        if not rows:
+            return None
+        row = SessionRow(*rows[0])
+        self._check_row(row)
+        return row
+
+    def _change(self, database: Database, key: int, **changes: Any) -> None:
+        """Change columns of a session's row. A job for the writer."""
+        row = self._row_to_write(database, key)
+        if row is not None:
+            change_row(database, row, **changes)
+
+    def _keep_snapshot(self, database: Database, key: int, seq: int, snapshot: bytes) -> None:
+        """Write a snapshot of a session as it is at record `seq`."""
+        data = chunks.pack_lines(snapshot)
+        session_id, link = ReaderWithin(database).snapshot_link(key, seq - 1)
+        checksum = checksums.snapshot_checksum(link, session_id, seq, data)
         database.execute(
-            "INSERT INTO batches (session, last_seq, first_seq, data) VALUES (?, ?, ?, ?)",
-            (key, last, entries[0].seq, data),
+            "INSERT INTO snapshots (session, seq, data, checksum) VALUES (?, ?, ?, ?)",
+            (key, seq, data, checksum),
         )
-        for entry in entries:
-            if type(entry) is Record and type(entry.event) in _MARKED:
-                self._mark(database, key, entry, durable, absent)
-        if snapshot is not None:
-            database.execute(
-                "INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)",
-                (key, last, chunks.pack_lines(snapshot)),
-            )
-        return len(data)
 
     def submit(self, key: int, lease: Lease, batch: Batch) -> Future[int]:
         def append(database: Database) -> int:
@@ -128,46 +175,35 @@ class SqlWriter(SqlReader):
         event = record.event
         if isinstance(event, TurnStarted):
             database.execute(
-                "INSERT INTO turns (session, turn, first_seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                (key, event.turn, record.seq),
+                "INSERT INTO turns (session, turn, first_seq, seal) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (key, event.turn, record.seq, checksums.seal((key, event.turn, record.seq, None))),
             )
         elif isinstance(event, TurnCommitted):
-            database.execute(
-                "UPDATE turns SET last_seq = ? WHERE session = ? AND turn = ?", (record.seq, key, event.turn)
-            )
-            self._count(database, key, event.turn, 1)
-        elif isinstance(event, TurnUndone):
-            self._count(database, key, event.turn, -1)
-        elif isinstance(event, TurnRedone):
-            self._count(database, key, event.turn, 1)
+            for (first,) in database.execute(
+                "SELECT first_seq FROM turns WHERE session = ? AND turn = ?", (key, event.turn)
+            ):
+                database.execute(
+                    "UPDATE turns SET last_seq = ?, seal = ? WHERE session = ? AND turn = ?",
+                    (record.seq, checksums.seal((key, event.turn, first, record.seq)), key, event.turn),
+                )
         elif isinstance(event, AssetStored):
             if event.hash not in absent:
                 self.keep_asset(database, event, durable=durable)
             database.execute(
                 "INSERT INTO assets (session, hash) VALUES (?, ?) ON CONFLICT DO NOTHING", (key, event.hash)
             )
-        elif isinstance(event, SessionStarted) and event.parent_session is None:
-            database.execute(
-                "UPDATE sessions SET story = COALESCE(story, ?), title = COALESCE(title, ?) WHERE key = ?",
-                (event.story, event.title, key),
-            )
-
-    def _count(self, database: Database, key: int, turn: int, step: int) -> None:
-        if turn > 0:  # the opening is not a turn the player took
-            database.execute("UPDATE sessions SET turns = turns + ? WHERE key = ?", (step, key))
 
     def rename(self, session_id: str, title: str) -> None:
         key, title = self._key(session_id), as_one_line(title)
-        self.writer.run(lambda db: db.execute("UPDATE sessions SET title = ? WHERE key = ?", (title, key)))
+        self.writer.run(partial(self._change, key=key, title=title))
 
     def relocate(self, session_id: str, folder: str | None) -> None:
-        key = self._key(session_id)
-        self.writer.run(lambda db: db.execute("UPDATE sessions SET folder = ? WHERE key = ?", (folder, key)))
+        self.writer.run(partial(self._change, key=self._key(session_id), folder=folder))
 
     def branch(self, session_id: str, turn: int, *, title: str | None = None) -> SessionMeta:
         parent = self.meta(session_id)
-        key, last = self._key_and_last(session_id)
-        span = self._span(self._stretches(key, last), turn)
+        row = self._row(session_id)
+        key, span = row.key, self._span(self._stretches(row), turn)
         if span is None:
             raise TurnUnknown(f"session {session_id} has no turn {turn} to branch from")
         if span.last is None:
@@ -218,10 +254,29 @@ class SqlWriter(SqlReader):
         that is no part of a turn, and a branch has it.
         """
         later = [one for one in self.timeline(session_id).turns if one > turn]
-        next_turn = self._span(self._stretches(*self._key_and_last(session_id)), later[0]) if later else None
+        next_turn = self._span(self._stretches(self._row(session_id)), later[0]) if later else None
         upto = None if next_turn is None else next_turn.first - 1
         then, now = (self.restore(session_id, upto=one).memory for one in (end, upto))
         changes = changes_between(then, now, LORE)
         if not changes:
             return []
         return [Committed(call="", changes=[*changes], inverse=[*changes_between(now, then, LORE)])]
+
+
+def _counted(record: Record) -> int:
+    """Return the change to the number of standing turns. The opening is not a turn the player took."""
+    event = record.event
+    if isinstance(event, TurnCommitted | TurnRedone):
+        return int(event.turn > 0)
+    return -int(event.turn > 0) if isinstance(event, TurnUndone) else 0
+
+
+def _named_by(row: SessionRow, records: Sequence[Record]) -> dict[str, str | None]:
+    """Return story and title as the beginning of a session gives them, where its row has none."""
+    for event in (record.event for record in records):
+        if isinstance(event, SessionStarted) and event.parent_session is None:
+            return {
+                "story": event.story if row.story is None else row.story,
+                "title": event.title if row.title is None else row.title,
+            }
+    return {}

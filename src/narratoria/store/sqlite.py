@@ -13,12 +13,14 @@ from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
 from narratoria.session.private_files import make_file, make_folder
 from narratoria.store.file_lease import FileLease, lock_name
-from narratoria.store.sql_reading import Rows, SqlReader
+from narratoria.store.sql_reading import SqlReader
+from narratoria.store.sql_rows import Rows
 from narratoria.store.sql_store import SqlStore
 from narratoria.store.sql_versions import SCHEMA, standing_turns, upgrade
 from narratoria.store.sqlite_database import (
     BUSY_MS,
     IN_MEMORY,
+    SALVAGE,
     SqliteDatabase,
     StorageFailed,
     check_place,
@@ -28,16 +30,23 @@ from narratoria.store.sqlite_database import (
     is_settled,
     reason,
 )
-from narratoria.store.store import SCHEMA_VERSION, unwritable
+from narratoria.store.store import SCHEMA_VERSION, Faults, Metas, unwritable
 from narratoria.store.writer import Database
 
 APPLICATION_ID: Final = 0x4E617272  # "Narr": `file` and a misdirected path can tell
 CHECKED_BYTES: Final = 32 * 1024 * 1024  # at some 1.5 ms per MB
-# Looking changes nothing: a file of version 1 is brought up to date by the first write. Of two columns of one name the
-# first is the one that counts.
+# Looking changes nothing: a file of an older version is brought up to date by the first write. Of two columns of one
+# name the first is the one that counts.
 _OLD_SESSIONS: Final = """CREATE TEMP VIEW sessions AS
-    SELECT COALESCE(n.turns, s.turns) AS turns, s.*, NULL AS folder
+    SELECT COALESCE(n.turns, s.turns) AS turns, s.*, NULL AS folder, NULL AS chained, NULL AS head, NULL AS seal
     FROM main.sessions s LEFT JOIN temp.standing n ON n.key = s.key"""
+_OLD_TABLES: Final = (
+    "CREATE TEMP VIEW batches AS SELECT *, NULL AS checksum FROM main.batches",
+    "CREATE TEMP VIEW turns AS SELECT *, NULL AS seal FROM main.turns",
+    "CREATE TEMP VIEW snapshots AS SELECT *, NULL AS checksum FROM main.snapshots",
+)
+_INDEXED: Final = "SELECT count(*) FROM main.sessions WHERE id >= ''"
+_STORED: Final = "SELECT count(*) FROM main.sessions NOT INDEXED"
 _WORDS: Final = {
     "key": "INTEGER PRIMARY KEY", "int": "INTEGER", "real": "REAL", "blob": "BLOB",
     "clustered": " WITHOUT ROWID",
@@ -50,6 +59,8 @@ class NewerVersion(JournalError):
 
 class SqliteStore(SqlStore):
     """Sessions in one file. Locks are files beside it, held by the system: a dead process holds none."""
+
+    remedy = SALVAGE
 
     def __init__(self, path: Path, *, assets: Path | None = None, driver: str | None = None) -> None:
         self.path = Path(path)
@@ -141,9 +152,10 @@ class SqliteStore(SqlStore):
             database = _prepared(
                 connect(self.path, self.driver, readonly=True, immutable=True), self.path, self._lived_in
             )
-        self._outdated = _version(database) < SCHEMA_VERSION
+        version = _version(database)
+        self._outdated = version < SCHEMA_VERSION
         if self._outdated:
-            _view_as_present(database)
+            _view_as_present(database, version)
         return database
 
     def _connection(self, *, readonly: bool, path: Path | None = None) -> SqliteDatabase:
@@ -152,6 +164,17 @@ class SqliteStore(SqlStore):
                 f"{self.path} is not writable; sessions in it can be read and exported, not played"
             )
         return connect(path or self.path, self.driver, readonly=readonly)
+
+    def list(self) -> Metas:
+        found = super().list()
+        indexed, stored = (self.query(sql)[0][0] for sql in (_INDEXED, _STORED))
+        if indexed != stored:
+            raise damaged(self.path, f"{stored} sessions are found where there were {indexed}", "")
+        return found
+
+    def table_faults(self) -> Faults:
+        found = [" ".join(str(row[0]).split()) for row in self.query("PRAGMA integrity_check(10)")]
+        return [*(one for one in found if one != "ok"), *super().table_faults()]
 
     def lease(self, session_id: str) -> FileLease:
         check_place(self.path)
@@ -211,13 +234,15 @@ def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDat
     return database
 
 
-def _view_as_present(database: Database) -> None:
-    """Make a file of version 1 look like one of this version, to this connection only."""
+def _view_as_present(database: Database, version: int) -> None:
+    """Make a file of an older version look like one of this version, to this connection only."""
     database.execute("PRAGMA temp_store = MEMORY")
     database.execute("CREATE TEMP TABLE standing (key INTEGER PRIMARY KEY, turns INTEGER NOT NULL)")
-    for row in standing_turns(database).items():
-        database.execute("INSERT INTO temp.standing (key, turns) VALUES (?, ?)", row)
-    database.execute(_OLD_SESSIONS)
+    for view in (_OLD_SESSIONS, *_OLD_TABLES):
+        database.execute(view)
+    if version < 2:
+        for row in standing_turns(database).items():
+            database.execute("INSERT INTO temp.standing (key, turns) VALUES (?, ?)", row)
 
 
 def _version(database: Database) -> int:

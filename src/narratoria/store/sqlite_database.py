@@ -19,6 +19,7 @@ except ImportError:  # a platform without a wheel: slower, otherwise the same
 
 IN_MEMORY: Final = Path(":memory:")
 BUSY_MS: Final = 10_000
+SALVAGE: Final = "`narratoria sessions salvage` copies what can be read into a new file, and keeps this one"
 _INDEX_BYTES: Final = 64 * 1024  # the index of a log takes half of that
 
 
@@ -195,10 +196,7 @@ def _is_damage(error: Exception) -> bool:
 
 
 def damaged(path: Path, what: str, then: str) -> JournalError:
-    return JournalError(
-        f"{path} is damaged ({what}){then}. `narratoria sessions salvage` copies what can be read into a new "
-        f"file, and keeps this one"
-    )
+    return JournalError(f"{path} is damaged ({what}){then}. {SALVAGE}")
 
 
 def _explained(path: Path, error: Exception) -> JournalError:

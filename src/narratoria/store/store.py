@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from narratoria.store.journal import Journal
     from narratoria.store.timeline import Timeline
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 LARGEST: Final = 1 << 53
 """A number of a turn or of a record is less; JavaScript and any database can hold those."""
 _ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
@@ -51,6 +51,10 @@ class TurnUnknown(JournalError):
     """The session has no turn of that number."""
 
 
+class JournalDamaged(JournalError):
+    """Something in a store is not what was written; the message says what is whole, and what to do."""
+
+
 class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Data about a session that needs no folding."""
 
@@ -65,6 +69,7 @@ class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     bytes: int = 0  # what its records take in the store
     parent: str | None = None
     parent_turn: int | None = None
+    damaged: bool = False  # some of the above is not what was written
 
     @property
     def begun(self) -> bool:
@@ -83,6 +88,7 @@ class TurnSpan(msgspec.Struct, frozen=True):
 Metas = list[SessionMeta]  # inside the classes, `list` is the method
 Records = list[Record]
 Spans = list[TurnSpan]
+Faults = list[str]
 
 
 class AboutSession(TypedDict, total=False):
@@ -119,6 +125,8 @@ class Store(Protocol):
     """
 
     assets: AssetStore
+    remedy: str
+    """The advice that an error about damage ends with."""
 
     @property
     def database_file(self) -> Path | None:
@@ -166,6 +174,18 @@ class Store(Protocol):
         self, meta: SessionMeta, records: Iterable[Record], how: Adoption = PLAIN_ADOPTION
     ) -> SessionMeta:
         """Store a session that was recorded elsewhere: all of it, or nothing if `records` or `accepted` fails."""
+
+    def snapshots(self, session_id: str) -> Iterator[tuple[int, bytes]]:
+        """The snapshots of a session and of the past it shares, by their record, oldest first, packed."""
+
+    def unchecked(self, session_id: str) -> int:
+        """Return how many of a session's records were written before there were checksums."""
+
+    def listed_assets(self, session_id: str) -> tuple[int, set[str]]:
+        """Return the assets listed for the records that a session does not share, and the last that it shares."""
+
+    def table_faults(self) -> Faults:
+        """Return what is wrong with the tables as such, whatever session it concerns."""
 
     def sweep(self) -> int:
         """Remove the remains of interrupted `adopt`s; return their number."""

@@ -13,7 +13,7 @@ from narratoria.play.session_story import folder_of, story_of
 from narratoria.play.story import Story
 from narratoria.play.story_library import BrokenStory, shelved
 from narratoria.session import Session
-from narratoria.store.store import SessionMeta, Store
+from narratoria.store.store import JournalDamaged, SessionMeta, Store
 from narratoria.web.cards import excerpt
 from narratoria.web.covers import draw_cover
 from narratoria.web.documents import SessionCard, StoryCard
@@ -92,7 +92,19 @@ class Shelf:
         known = self._glimpses.get(meta.id)
         if known is not None and known[0] == meta.last_seq and known[1].title == title_of(meta, story):
             return known[1]
-        session = played or self._store.restore(meta.id)
+        try:
+            session = played or self._store.restore(meta.id)
+            len(session.asset_records)  # they are read when they are asked for
+        except JournalDamaged as error:  # the others are listed all the same
+            return SessionCard(
+                id=meta.id,
+                title=title_of(meta, story),
+                story=meta.story,
+                story_title=story.title if story else meta.story or "",
+                updated=meta.updated,
+                turns=meta.turns,
+                excerpt=str(error),
+            )
         told = session.past[-1][1] if session.past else _beginning(story, session)
         pictures = [one.hash for one in session.asset_records.values() if one.media_type.startswith("image/")]
         ending = ending_of(session.state)

@@ -38,9 +38,7 @@ class BridgedRecords:
         self._snapshots = snapshots
         self._known = 0  # up to which record the snapshot last used knows everything
         self._bridged = [
-            (one.event.first, one.seq)
-            for one in records
-            if isinstance(one.event, RecordsLost) and one.event.resumed is not None
+            (one.event.first, one.seq) for one in records if isinstance(one.event, RecordsLost)
         ]  # by an earlier salvage
         self._tell()
 

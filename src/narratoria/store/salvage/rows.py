@@ -11,23 +11,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from narratoria.errors import JournalError
 from narratoria.events import SessionStarted
 from narratoria.session.assets import AssetStore
 from narratoria.session.record import Record
+from narratoria.store import checksums
 from narratoria.store import record_batches as chunks
+from narratoria.store.checksums import BatchChain
 from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.salvage.pages import readable_rows
 from narratoria.store.sql_reading import SqlReader
+from narratoria.store.sql_rows import SessionRow as StoredRow
 from narratoria.store.sqlite import SqliteStore
 from narratoria.store.sqlite_database import connect, default_driver
 from narratoria.store.writer import Database
 
 COLUMNS: Final = (
     "id", "story", "title", "created", "updated", "turns", "last_seq", "bytes",
-    "parent", "parent_turn", "parent_seq", "hidden", "folder",
+    "parent", "parent_turn", "parent_seq", "hidden", "folder", "chained", "head", "seal",
 )  # fmt: skip
 DAMAGE: Final = (
     JournalError,
@@ -44,25 +47,74 @@ _BY_ID: Final = "SELECT id, key FROM sessions INDEXED BY sqlite_autoindex_sessio
 SessionRow = dict[str, Any]
 
 
+class FoundBatch(NamedTuple):
+    """A batch that can be unpacked. Its numbers are those of its records."""
+
+    first: int
+    last: int
+    data: bytes
+    checksum: bytes | None
+
+    @property
+    def proven(self) -> bool:
+        return checksums.fits_batch(self.checksum, self.first, self.last, self.data)
+
+
 @dataclass(slots=True)
 class FoundRows:
     """Batches by (session key, last record), snapshots by (session key, record), as far as they can be unpacked."""
 
     sessions: dict[int, SessionRow] = field(default_factory=dict)
-    batches: dict[tuple[int, int], tuple[int, bytes]] = field(default_factory=dict)
+    batches: dict[tuple[int, int], FoundBatch] = field(default_factory=dict)
     snapshots: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def add_batch(self, row: Any) -> None:
-        if len(row) != 4 or not isinstance(row[0], int) or not isinstance(row[3], bytes):
+        """Add a batch: session key, last and first record, data, and a checksum in all but older versions."""
+        if len(row) not in (4, 5) or not isinstance(row[0], int) or not isinstance(row[3], bytes):
             return
         records = unpacked(row[3])
-        if records:  # which have a checksum, unlike the numbers beside them
-            self.batches.setdefault((row[0], records[-1].seq), (records[0].seq, row[3]))
+        if not records:  # they have a checksum of the packing, unlike the numbers beside them
+            return
+        found = FoundBatch(records[0].seq, records[-1].seq, row[3], row[4] if len(row) == 5 else None)
+        known = self.batches.setdefault((row[0], found.last), found)
+        if found.proven and not known.proven:
+            self.batches[row[0], found.last] = found
+
+    def is_proven(self, key: int) -> bool:
+        """Tell if a session is what was written, as far as checksums were."""
+        seen: set[int] = set()
+        current: int | None = key
+        upto = self.sessions[key]["last_seq"]
+        while current is not None:
+            row = None if current in seen else self.sessions.get(current)
+            if row is None or not StoredRow(key=current, **row).whole or not self._is_whole(current, upto):
+                return False
+            seen.add(current)
+            current, upto = row["parent"], min(upto, row["parent_seq"] or 0)
+        return True
+
+    def _is_whole(self, key: int, upto: int) -> bool:
+        row = self.sessions[key]
+        reached = row["parent_seq"] or 0
+        if row["chained"] is None or reached >= upto:
+            return True
+        chain = BatchChain(row["chained"], checksums.first_link(row["id"]))
+        own = sorted(batch for (one, _), batch in self.batches.items() if one == key)
+        for batch in own:
+            if batch.first <= upto:
+                if chain.fault(batch.first, batch.last, batch.checksum, batch.data):
+                    return False
+                reached = batch.last
+        return reached >= upto and (upto != row["last_seq"] or chain.link == row["head"])
 
     def add_snapshot(self, row: Any) -> None:
-        if len(row) != 3 or not all(isinstance(one, int) for one in row[:2]) or not isinstance(row[2], bytes):
+        if (
+            len(row) not in (3, 4)
+            or not all(isinstance(one, int) for one in row[:2])
+            or not isinstance(row[2], bytes)
+        ):
             return
-        key, seq, data = row
+        key, seq, data = row[:3]
         try:
             chunks.parted(
                 data, "a snapshot"
@@ -86,8 +138,10 @@ def unpacked(data: bytes) -> list[Record]:
         return []
 
 
-def rebuild(copy: Path, folder: Path) -> Path:
-    """Return a sound database with every row that can still be read from a damaged one."""
+def rebuild(copy: Path, folder: Path) -> tuple[Path, set[str]]:
+    """Return a sound database with every row that can still be read from a damaged one, and the ids of the sessions
+    that may differ from what was written.
+    """
     rows = FoundRows()
     _fold_log(copy)
     _ask_sqlite(copy, rows)
@@ -96,6 +150,7 @@ def rebuild(copy: Path, folder: Path) -> Path:
             rows.sessions[key]["last_seq"] = max(last, rows.sessions[key]["last_seq"])
     _look_at_pages(copy, rows)
     _add_nameless(rows)
+    doubtful = {row["id"] for key, row in rows.sessions.items() if not rows.is_proven(key)}
     _untie_orphans(rows.sessions)
     path = folder / "rebuilt.db"
     store = SqliteStore(path, assets=folder / "assets")
@@ -103,20 +158,25 @@ def rebuild(copy: Path, folder: Path) -> Path:
         store.writer.run(lambda database: _insert(database, rows), durable=False)
     finally:
         store.close()
-    return path
+    return path, doubtful
 
 
 def _insert(database: Database, rows: FoundRows) -> None:
-    marks = ", ".join("?" * len(COLUMNS))
+    """Insert the rows without checksums: what is behind a gap is read too."""
+    kept = [column for column in COLUMNS if column not in ("chained", "head", "seal")]
+    marks = ", ".join("?" * len(kept))
     for key, row in rows.sessions.items():
         database.execute(
-            f"INSERT OR IGNORE INTO sessions (key, {', '.join(COLUMNS)}) VALUES (?, {marks})",  # noqa: S608
-            (key, *(row[column] for column in COLUMNS)),
+            f"INSERT OR IGNORE INTO sessions (key, {', '.join(kept)}) VALUES (?, {marks})",  # noqa: S608
+            (key, *(row[column] for column in kept)),
         )
-    for (key, last), (first, data) in rows.batches.items():
-        database.execute("INSERT INTO batches VALUES (?, ?, ?, ?)", (key, last, first, data))
+    for (key, last), batch in rows.batches.items():
+        database.execute(
+            "INSERT INTO batches (session, last_seq, first_seq, data) VALUES (?, ?, ?, ?)",
+            (key, last, batch.first, batch.data),
+        )
     for (key, seq), data in rows.snapshots.items():
-        database.execute("INSERT INTO snapshots VALUES (?, ?, ?)", (key, seq, data))
+        database.execute("INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)", (key, seq, data))
 
 
 # --- what SQLite finds ------------------------------------------------------------------------------------
@@ -174,7 +234,7 @@ class _Overheard(SqlReader):
         found = super().query(sql, values)
         for row in found:
             if "data FROM batches" in sql:
-                self._rows.add_batch((values[0], 0, 0, row[-1]))
+                self._rows.add_batch((values[0], 0, 0, row[-1], row[-2]))
             elif "data FROM snapshots" in sql:
                 self._rows.add_snapshot((values[0], _record_of(row[-1]), row[-1]))
         return found
@@ -261,7 +321,7 @@ def _prefer_told_names(database: Database, rows: FoundRows) -> None:
         if row is None or row["id"] == name:
             continue
         own = sorted(last for one, last in rows.batches if one == key)
-        first = unpacked(rows.batches[key, own[0]][1])[0].event if own else None
+        first = unpacked(rows.batches[key, own[0]].data)[0].event if own else None
         if isinstance(first, SessionStarted) and first.session == name:
             row["id"] = name
 
@@ -293,8 +353,9 @@ def _add_session(sessions: dict[int, SessionRow], key: int, row: list[Any]) -> N
 
 def _session_row(row: list[Any]) -> SessionRow | None:
     """Read a row of the table, the key first. The column of the folder depends on the version that made the table."""
-    if len(row) not in (13, 14) or not isinstance(row[1], str):
+    if len(row) not in (13, 14, 17) or not isinstance(row[1], str):
         return None
+    row, checks = row[:14], row[14:] or [None, None, None]
     if len(row) == 13:
         row = [*row, None]
     if not isinstance(row[4], int | float):
@@ -304,7 +365,7 @@ def _session_row(row: list[Any]) -> SessionRow | None:
         return None
     if not all(one is None or isinstance(one, int) for one in optional):
         return None
-    found = dict(zip(COLUMNS, row[1:], strict=True))
+    found = dict(zip(COLUMNS, [*row[1:], *checks], strict=True))
     for text in ("story", "title", "folder"):
         if not isinstance(found[text], str):
             found[text] = None
@@ -322,7 +383,8 @@ def _add_nameless(rows: FoundRows) -> None:
         met = False
         for key in waiting:
             first = min(last for one, last in rows.batches if one == key)
-            record = unpacked(rows.batches[key, first][1])[0]
+            batch = rows.batches[key, first]
+            record = unpacked(batch.data)[0]
             event = record.event
             if key in rows.sessions or not isinstance(event, SessionStarted) or event.session in keys:
                 continue
@@ -333,7 +395,9 @@ def _add_nameless(rows: FoundRows) -> None:
             keys[event.session] = key
             begins = (parent, event.parent_turn, record.seq - 1) if parent else (None, None, None)
             numbers = (record.ts, record.ts, 0, ends[key], 0)
-            told = (event.session, event.story, event.title, *numbers, *begins, 0, None)
+            # with a chain and without a seal it is doubtful: nobody knows if these are all of its records
+            chained = None if batch.checksum is None else 0
+            told = (event.session, event.story, event.title, *numbers, *begins, 0, None, chained, None, None)
             rows.sessions[key] = dict(zip(COLUMNS, told, strict=True))
 
 

@@ -8,19 +8,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from narratoria.errors import JournalError
-from narratoria.events import AssetStored, RecordsLost, TurnCommitted, TurnStarted
+from narratoria.events import RecordsLost, TurnCommitted
 from narratoria.session.record import Record
 from narratoria.store.file_lease import nobody_playing
 from narratoria.store.salvage.gaps import BridgedRecords, snapshots_of
 from narratoria.store.salvage.rows import DAMAGE, rebuild
+from narratoria.store.salvage.verification import check_session
 from narratoria.store.sqlite import NewerVersion, SqliteStore
-from narratoria.store.store import Adoption, SessionMeta, TurnSpan
+from narratoria.store.store import Adoption, SessionMeta
 
-_STRAY: Final = """SELECT 1 FROM batches b LEFT JOIN sessions s ON s.key = b.session
-    WHERE COALESCE(s.last_seq, 0) < b.last_seq LIMIT 1"""
 Fate = Literal["whole", "partly", "lost"]
 
 
@@ -32,6 +31,7 @@ class SavedSession:
     expected: int  # the number of its last record, before the damage
     turns: int = 0  # that stand in what is saved
     lost_before: int = 0  # records that an earlier salvage could not read either
+    doubtful: bool = False  # something in it differs from its checksum, though its records follow each other
 
     @property
     def readable(self) -> bool:
@@ -40,7 +40,7 @@ class SavedSession:
 
     @property
     def whole(self) -> bool:
-        return self.readable and not self.lost_before
+        return self.readable and not self.lost_before and not self.doubtful
 
     @property
     def fate(self) -> Fate:
@@ -82,7 +82,10 @@ def _salvage(path: Path) -> Salvaged:
         if sound is not None:
             return Salvaged(None, sound)
         try:
-            saved = _copy_sessions(rebuild(copy, Path(folder)), fresh, path.parent / "assets")
+            rebuilt, doubtful = rebuild(copy, Path(folder))
+            saved = _copy_sessions(rebuilt, fresh, path.parent / "assets")
+            for one in saved:
+                one.doubtful = one.id in doubtful
         except BaseException:  # a full disk, say: the next attempt begins anew
             for suffix in ("", "-wal", "-shm"):
                 fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
@@ -107,43 +110,23 @@ def _sound(copy: Path, path: Path) -> list[SavedSession] | None:
     """Return the sessions, if every page, index and record of a copy of the database at `path` can be read."""
     store = SqliteStore(copy, assets=path.parent / "assets")
     try:
-        if store.query("PRAGMA integrity_check") != [("ok",)]:
+        if store.table_faults():
             return None
-        found = [_looked_at(store, meta) for meta in store.list()]
-        return found if all(one.readable for one in found) and not store.query(_STRAY) else None
+        found = [check_session(store, meta)[0] for meta in store.list()]
+        if any(one.faults for one in found):
+            return None
+        return [
+            SavedSession(
+                one.meta.id, one.meta.title, one.reached, one.meta.last_seq, one.meta.turns, one.lost
+            )
+            for one in found
+        ]
     except NewerVersion as error:
         raise NewerVersion(str(error).replace(str(copy), str(path))) from None
     except DAMAGE:
         return None
     finally:
         store.close()
-
-
-def _looked_at(store: SqliteStore, meta: SessionMeta) -> SavedSession:
-    """Return the readable part of a session without apparent damage; its tables must agree with its records."""
-    records = list(store.read(meta.id))
-    told = BridgedRecords(meta, records, {})
-    pictures = {one.event.hash for one in records if isinstance(one.event, AssetStored)}
-    restored = store.restore(meta.id)
-    if not pictures <= store.asset_hashes() or _turns(records) != {
-        one.turn: one for one in store.turns(meta.id)
-    }:
-        return SavedSession(meta.id, meta.title, 0, meta.last_seq)
-    len(restored.asset_records)  # they are read when they are asked for
-    return SavedSession(
-        meta.id, meta.title, told.reached, meta.last_seq, meta.turns, sum(map(_lost_by, records))
-    )
-
-
-def _turns(records: list[Record]) -> dict[int, TurnSpan]:
-    found: dict[int, TurnSpan] = {}
-    for record in records:
-        event = record.event
-        if isinstance(event, TurnStarted):
-            found.setdefault(event.turn, TurnSpan(event.turn, record.seq, None))
-        elif isinstance(event, TurnCommitted) and event.turn in found:
-            found[event.turn] = TurnSpan(event.turn, found[event.turn].first, record.seq)
-    return found
 
 
 def _copy_sessions(source_path: Path, fresh: Path, assets: Path) -> list[SavedSession]:
