@@ -12,7 +12,7 @@ from narratoria.events import JsonObject
 from narratoria.kinds.manifest import Manifest
 
 MIB: Final = 1024 * 1024
-_STRANGE: Final = " Kyōto 京都 🐉 ‮שלום"
+_STRANGE: Final = " Kyōto 京都 🐉 \u202eשלום"
 
 
 @dataclass(frozen=True)
