@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-pages test-slow bench dist docs contracts constraints clean
+.PHONY: setup play test test-pages test-slow bench soak dist docs contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -40,6 +40,9 @@ bench: setup ## every measured figure beside its target
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	scripts/bench.sh $(BIN)
+
+soak: setup ## 10,000 turns in one process, 1,000 sessions opened and closed: memory and descriptors stay flat
+	$(BIN)/python bench/soak.py --picture build/soak.svg
 
 dist: ## dist/: the wheel and the source archive, each installed in an empty environment and tried
 	scripts/venv.sh $(PYTHON) build/dist-venv
