@@ -21,6 +21,7 @@ for archive in dist/*.whl dist/*.tar.gz; do
   "$bin/python" -m venv build/tried/venv
   build/tried/venv/bin/python -m pip install --quiet --constraint constraints.txt "$archive"
   try_it build/tried/venv/bin/narratoria
+  case $archive in *.whl) build/tried/venv/bin/python scripts/make_sbom.py "$archive" ;; esac
   echo "✓ $archive installs in an empty environment, runs a tool and tells a story"
 done
 try_it "$bin/uvx" --quiet --from "$(ls "$PWD"/dist/*.whl)" narratoria
