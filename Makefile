@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-pages test-slow bench soak dist docs contracts constraints clean
+.PHONY: setup play test test-pages test-slow bench soak dist audit docs contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -49,6 +49,11 @@ dist: ## dist/: the wheel and the source archive, each installed in an empty env
 	build/dist-venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	build/dist-venv/bin/python -m pip install --quiet --constraint constraints.txt --group dist
 	scripts/dist.sh $(abspath build/dist-venv)/bin
+
+audit: ## known weaknesses of every pinned package; asks the JSON API of pypi.org, which a plain mirror lacks
+	scripts/venv.sh $(PYTHON) build/audit-venv
+	build/audit-venv/bin/python -m pip install --quiet 'pip-audit>=2.10'
+	build/audit-venv/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict --progress-spinner off
 
 docs: setup ## build/site: the documentation, offline and searchable; a broken link is an error
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
