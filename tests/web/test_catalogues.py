@@ -72,6 +72,19 @@ def test_no_words_stand_in_a_script_or_a_document() -> None:
     assert not left, "put these into the catalogue:\n" + "\n".join(left)
 
 
+def test_styles_name_no_side_but_where_a_line_begins_and_ends() -> None:
+    sided = re.compile(
+        r"(?:margin|padding|border)-(?:left|right)|(?<=[{;\s])(?:left|right):|(?:text-align|float): (?:left|right)"
+    )
+    found = [
+        f"{path.name}:{number}: {line.strip()[:80]}"
+        for path in sorted((ROOT / "css").glob("*.css"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if sided.search(line)
+    ]
+    assert not found, "say it by inline-start and inline-end:\n" + "\n".join(found)
+
+
 def test_the_reader_of_scripts_finds_every_text() -> None:
     script = r"""
     /* "not this" */ const a = h("p", { text: `One ${b ? "two" : `three ${c}`} four` }); // nor "this"
