@@ -168,6 +168,8 @@ async def test_an_edit_is_kept_exported_branched_and_taken_back_like_anything_el
     await edit(session, [set_own("gull", OwnLore(text="Pim is gone.", name="Pim"))])
     with pytest.raises(JournalError, match="changed again since"):
         await take_back(journal, made)
+    again = await edit(session, [set_own("gull", GULL)])
+    await take_back(journal, again)
     gone = await edit(session, drop_own(["gull"]))
     await take_back(journal, gone)
     await journal.close()

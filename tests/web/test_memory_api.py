@@ -80,9 +80,10 @@ def test_a_book_is_imported_told_pinned_edited_forgotten_and_brought_back(memory
     [pim] = memory.view()["own"]
     assert (pim["pinned"], pim["text"], pim["name"]) == (True, "Pim is a gull, and old.", "Pim")
     gone = memory.edit(book="Coast", forgotten=True).raise_for_status().json()["edit"]
-    assert memory.view()["own"] == []
+    assert (memory.view()["own"], memory.view()["lastEdit"]) == ([], gone)
     memory.client.post(f"{memory.at}/memory/undo", json={"edit": gone}).raise_for_status()
     assert memory.view()["own"] == [pim]
+    assert memory.view()["lastEdit"] < gone  # the edit before it is next
     again = memory.client.post(f"{memory.at}/memory/undo", json={"edit": gone})
     assert (again.status_code, again.json()["error"]) == (409, "refused")
 

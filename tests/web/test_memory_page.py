@@ -149,6 +149,10 @@ def test_a_card_is_imported_recalled_pinned_edited_and_forgotten(
     page.reload()
     expect(changed).to_be_visible()
     expect(page.get_by_role("textbox", name="Author’s note")).to_have_value("Short sentences.")
+    page.get_by_role("button", name="Undo the last change").click()  # one after the other, after a reload too
+    expect(page.get_by_role("button", name="Forget “Turn 1”")).to_be_visible()
+    page.get_by_role("button", name="Undo the last change").click()
+    expect(pim).to_contain_text("The gull at the rail is called Pim.")
 
 
 def test_a_file_that_is_no_card_is_refused_in_words(server: RunningServer, open_page: Open) -> None:

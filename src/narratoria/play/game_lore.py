@@ -8,7 +8,7 @@ with another note keeps the note.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -16,11 +16,11 @@ from typing import Any, Final, Literal
 import msgspec
 
 from narratoria.errors import JournalError, NarratoriaError
-from narratoria.events import Committed, MemoryChange
+from narratoria.events import AnyRuntimeEvent, Committed, MemoryChange
 from narratoria.lore.entries import Logic, LoreEntry, LoreInvalid, expression
 from narratoria.play.lore_index import Listed, LoreIndex
 from narratoria.session import Session
-from narratoria.session.memory import LORE, Memory
+from narratoria.session.memory import LORE, Memory, as_json
 from narratoria.store.journal import Journal
 from narratoria.typed_values import convert
 from narratoria.unicode_text import as_one_line, legible
@@ -34,6 +34,9 @@ LONGEST_KEYWORD: Final = 500
 MOST_KEYWORDS: Final = 100
 MOST_EXPRESSIONS: Final = 100  # keywords of a game that are expressions: each costs time in every turn
 NOTE: Final = "note"
+SETTINGS_KEY: Final = (
+    "player settings"  # of long-term memory: how the page is set, which is no edit of the lore
+)
 _OWN, _MARK = "own:", "mark:"
 
 
@@ -161,7 +164,9 @@ def drop_own(refs: Iterable[str]) -> list[MemoryChange]:
 def _change(key: str, value: Any) -> MemoryChange:
     if value is None:
         return MemoryChange(scope=LORE, op="delete", key=key)
-    return MemoryChange(scope=LORE, op="write", key=key, value=value)
+    return MemoryChange(
+        scope=LORE, op="write", key=key, value=as_json(value, "lore")
+    )  # as a journal reads it
 
 
 def checked(own: OwnLore) -> OwnLore:
@@ -239,20 +244,24 @@ async def edit(session: Session, changes: Sequence[MemoryChange]) -> int:
         return session.seq
 
 
-async def take_back(journal: Journal, seq: int, *, but: Collection[str] = ()) -> int:
-    """Take an edit back, by another one; refused if what it changed has been changed again since. Records that change
-    keys in `but` are no edits.
-    """
+def edits(event: AnyRuntimeEvent) -> tuple[list[MemoryChange], list[MemoryChange]] | None:
+    """Return the changes of an edit and those that take it back; None for a record that is none."""
+    if not isinstance(event, Committed) or event.call or not event.inverse:
+        return None
+    changes = [one for one in event.changes if isinstance(one, MemoryChange) and one.key != SETTINGS_KEY]
+    inverse = [one for one in event.inverse if isinstance(one, MemoryChange)]
+    return (changes, inverse) if len(changes) == len(event.changes) else None
+
+
+async def take_back(journal: Journal, seq: int) -> int:
+    """Take an edit back, by another one; refused if what it changed has been changed again since."""
     session = journal.session
     await journal.flush()
     record = next(iter(journal.store.read(session.id, seq - 1, 1)), None) if seq > 0 else None
-    event = record.event if record is not None and record.seq == seq else None
-    if not isinstance(event, Committed) or event.call or not event.inverse:
+    made = edits(record.event) if record is not None and record.seq == seq else None
+    if made is None:
         raise JournalError(f"record {seq} is no change of the lore")
-    changes = [one for one in event.changes if isinstance(one, MemoryChange)]
-    inverse = [one for one in event.inverse if isinstance(one, MemoryChange)]
-    if len(changes) != len(event.changes) or any(one.key in but for one in changes):
-        raise JournalError(f"record {seq} is no change of the lore")
+    changes, inverse = made
     for one in {(change.scope, change.key): change for change in changes}.values():
         entry = session.memory.find_entry(one.scope, one.key)
         if (None if entry is None else entry.value) != one.value:

@@ -15,7 +15,6 @@ from narratoria.web.games import Games
 from narratoria.web.json_responses import json_response
 from narratoria.web.memory_documents import Edited, LoreImported, MemoryEdit, MemoryUndo, MemoryView
 from narratoria.web.memory_edits import changes_of, memory_view
-from narratoria.web.open_game import SETTINGS_KEY
 from narratoria.web.openapi import BINARY, Operation
 from narratoria.web.request_reading import BodyTooLarge, body_of, session_id
 
@@ -39,7 +38,7 @@ class MemoryApi:
         asked = await body_of(request, MemoryUndo)
         opened = await self.games.idle(session_id(request))
         with refusing():
-            made = await game_lore.take_back(opened.journal, asked.edit, but=(SETTINGS_KEY,))
+            made = await game_lore.take_back(opened.journal, asked.edit)
         return json_response(Edited(edit=made))
 
     async def import_lore(self, request: HttpRequest) -> Response:

@@ -41,6 +41,8 @@ class MemoryView(Document, frozen=True, kw_only=True):
     """Turns that are remembered and not listed."""
     read: bool = False
     """A narrator of this game reads memories; otherwise lore is told where no rule has an answer."""
+    last_edit: int | None = None
+    """The newest edit that was not taken back."""
 
 
 class MemoryEdit(Request, frozen=True, kw_only=True):

@@ -11,12 +11,11 @@ import msgspec
 from narratoria.events import MemoryChange, RecalledMemory, encode
 from narratoria.play import game_lore
 from narratoria.play.game import Game
-from narratoria.play.game_lore import GameLore, LoreRefused, Mark, OwnLore
+from narratoria.play.game_lore import SETTINGS_KEY, GameLore, LoreRefused, Mark, OwnLore
 from narratoria.play.story_lore import memory_text
 from narratoria.session.memory import EPISODIC, SCOPES, as_json
 from narratoria.strict_json import decode, why_unreadable
 from narratoria.web.memory_documents import MemoryEdit, MemoryItem, MemoryView
-from narratoria.web.open_game import SETTINGS_KEY
 from narratoria.web.request_reading import BadRequest
 
 MOST_TURNS: Final = 100  # listed, the newest; those that are marked besides
@@ -45,6 +44,7 @@ async def memory_view(game: Game) -> MemoryView:
         unseen=sum(ref not in recalled and ref not in lore.marks for ref in entries),
         older_turns=len(told) - len(shown),
         read=game.reads_memories,
+        last_edit=game.recalls.last_edit,
     )
 
 

@@ -13,6 +13,7 @@ from narratoria.events import MemoryChange
 from narratoria.narrator.roster import NARRATORS
 from narratoria.play.casting import what_it_lacks
 from narratoria.play.game import Game
+from narratoria.play.game_lore import SETTINGS_KEY
 from narratoria.play.stage import stage
 from narratoria.session import Session
 from narratoria.web.documents import Permission, Settings, SettingsChange, Skill
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("narratoria")
 
 OWN_CHAIN: Final = "story"  # the narrators in the order the story names them
-SETTINGS_KEY: Final = "player settings"
 
 
 @dataclass(slots=True)

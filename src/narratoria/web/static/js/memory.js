@@ -26,6 +26,7 @@ export class MemoryView {
       h("button", { class: "button tonal", on: { click: () => this.file.click() } }, icon("upload"), h("span", { text: t("memory.import") })),
       h("button", { class: "button filled", on: { click: () => this.#edit(null) } }, icon("plus"), h("span", { text: t("memory.add") })),
     ];
+    this.undo = h("button", { class: "icon-button", "aria-label": t("memory.undo"), title: t("memory.undo"), disabled: true, on: { click: () => this.#takeBack(this.view.lastEdit) } }, icon("undo"));
     this.own = new MemoryList(this, t("memory.own"), t("memory.own_empty"));
     this.story = new MemoryList(this, t("memory.story"), "");
     this.tools = new MemoryList(this, t("memory.tools"), "");
@@ -44,7 +45,7 @@ export class MemoryView {
         h("section", { class: "card", "aria-labelledby": "recalled-title" }, h("h2", { id: "recalled-title", text: t("memory.recalled") }), this.recalled, this.recalledNote),
         h("h2", { class: "memory-heading", text: t("memory.remembers") }), this.remembers, this.story.node, this.tools.node, this.turns.node, this.forgotten.node));
     this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page memory-page" },
-      h("header", { class: "view-head" }, h("h1", { text: t("shell.memory") }), ...this.buttons, this.file), this.content));
+      h("header", { class: "view-head" }, h("h1", { text: t("shell.memory") }), this.undo, ...this.buttons, this.file), this.content));
   }
 
   #note() {
@@ -73,9 +74,11 @@ export class MemoryView {
   }
 
   offerUndo(told, edit) {
-    snackbar(told, { label: t("composer.undo"), run: async () => {
-      if (await attempt(() => api.undoMemory(this.game.id, edit))) await this.load();
-    } });
+    snackbar(told, { label: t("composer.undo"), run: () => this.#takeBack(edit) });
+  }
+
+  async #takeBack(edit) {
+    if (await attempt(() => api.undoMemory(this.game.id, edit))) await this.load();
   }
 
   async #edit(item) {
@@ -92,7 +95,7 @@ export class MemoryView {
     const made = await attempt(() => api.importLore(this.game.id, file));
     if (!made) return;
     await this.load();
-    if (await askImported(made) === "undo" && await attempt(() => api.undoMemory(this.game.id, made.edit))) await this.load();
+    if (await askImported(made) === "undo") await this.#takeBack(made.edit);
   }
 
   /** What an item's buttons do. */
@@ -144,7 +147,9 @@ export class MemoryView {
   }
 
   #draw() {
-    const { own, remembered, unseen, olderTurns, read, note } = this.view;
+    const { own, remembered, unseen, olderTurns, read, note, lastEdit } = this.view;
+    if (this.undo === document.activeElement && lastEdit === null) document.getElementById("main").focus();
+    this.undo.disabled = lastEdit === null || this.game.busy;
     const live = remembered.filter((item) => !item.forgotten);
     this.own.show(own);
     this.story.show(live.filter((item) => item.kind === "lore" || item.kind === "character"), unseen > 0);
