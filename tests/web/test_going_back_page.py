@@ -131,7 +131,6 @@ def test_what_several_turns_cannot_take_back_is_listed_whole(server: RunningServ
     expect(dialog.get_by_role("listitem")).to_have_count(2)
 
 
-@pytest.mark.short
 def test_several_turns_are_undone_by_one_request_and_brought_back_by_one(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

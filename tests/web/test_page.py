@@ -65,6 +65,7 @@ def test_a_story_kept_by_nobody_gets_a_page_without_one(server: RunningServer) -
     assert story_in(answer.text) is None
 
 
+@pytest.mark.browser
 def test_a_story_too_long_for_the_document_comes_by_the_stream(server: RunningServer, chromium: Any) -> None:
     session = write_long_session(server.home, 60, {"book": "x" * MOST_BYTES_AT_FIRST})
     with server.client() as client:
@@ -76,6 +77,8 @@ def test_a_story_too_long_for_the_document_comes_by_the_stream(server: RunningSe
     page.close()
 
 
+@pytest.mark.browser
+@pytest.mark.short
 def test_a_story_is_shown_before_the_stream_answers(server: RunningServer, chromium: Any) -> None:
     session = server.new_session()
     page = chromium.new_page()
@@ -86,6 +89,7 @@ def test_a_story_is_shown_before_the_stream_answers(server: RunningServer, chrom
     page.close()
 
 
+@pytest.mark.browser
 def test_code_that_could_not_be_fetched_is_fetched_when_it_is_needed(
     server: RunningServer, chromium: Any
 ) -> None:
@@ -105,6 +109,8 @@ def test_code_that_could_not_be_fetched_is_fetched_when_it_is_needed(
     page.close()
 
 
+@pytest.mark.browser
+@pytest.mark.short
 def test_another_site_that_opens_the_page_gets_no_hold_of_it(
     server: RunningServer, fresh_server: RunningServer, chromium: Any
 ) -> None:

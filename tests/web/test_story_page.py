@@ -82,7 +82,6 @@ def test_a_number_key_takes_a_choice_and_typing_a_number_does_too(
     expect(story(page).locator(".prompt").last).to_have_text("Hang it up")
 
 
-@pytest.mark.short
 def test_enter_sends_shift_enter_breaks_the_line_and_arrow_up_remembers(
     server: RunningServer, open_page: Open
 ) -> None:
@@ -121,7 +120,6 @@ def test_a_running_turn_shows_itself_and_can_be_cancelled(
     expect(story(page).locator(".notice")).to_have_count(0)  # what the player stopped has not failed
 
 
-@pytest.mark.short
 def test_what_is_sent_while_a_turn_runs_waits_for_its_end(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -346,7 +344,6 @@ def test_a_turn_of_a_long_story_begins_where_it_should(fresh_server: RunningServ
     assert tops[0] - tops[1] == pytest.approx(24, abs=1)
 
 
-@pytest.mark.short
 def test_a_reload_in_mid_turn_shows_the_same(server: RunningServer, open_page: Open) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "wait")

@@ -239,7 +239,6 @@ def test_a_filter_that_nothing_passes_says_so_and_is_lifted(server: RunningServe
 # --- assets ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.short
 def test_assets_are_gathered_filtered_and_enlarged(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -412,7 +411,6 @@ def test_the_first_match_in_the_raw_json_is_brought_into_sight(
 # --- library and settings --------------------------------------------------------------------------------
 
 
-@pytest.mark.short
 def test_a_story_is_begun_continued_renamed_branched_and_deleted(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -490,7 +488,6 @@ def test_stories_can_be_begun_without_scrolling(fresh_server: RunningServer, ope
         expect(button).to_be_in_viewport(ratio=1)
 
 
-@pytest.mark.short
 def test_a_session_is_saved_to_a_file_and_brought_back_by_the_buttons(
     fresh_server: RunningServer, open_page: Open, tmp_path: Path
 ) -> None:
