@@ -97,6 +97,19 @@ def test_a_changed_byte_is_noticed_or_changes_nothing(tmp_path: Path, flips: int
     assert noticed > flips // 4
 
 
+def test_a_damaged_number_that_leads_the_database_astray_is_noticed(tmp_path: Path) -> None:
+    path = copied(RECORDED, tmp_path / "home")
+    content = bytearray(path.read_bytes())
+    content[59676] ^= 190  # the last record of a batch in mid-game, which becomes a negative number
+    path.write_bytes(content)
+    store = SqliteStore(path)
+    for one in store.list():
+        if one.parent is not None:
+            with pytest.raises(JournalDamaged, match="differs from its checksum"):
+                store.restore(one.id)
+    store.close()
+
+
 def test_a_lost_batch_is_named_with_what_is_whole_before_it(tmp_path: Path) -> None:
     path = copied(RECORDED, tmp_path / "home")
     store = SqliteStore(path)

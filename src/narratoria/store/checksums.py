@@ -59,8 +59,10 @@ def links_to(checksum: Any, link: bytes) -> bool:
     return isinstance(checksum, bytes) and checksum[:_SIZE] == link
 
 
-def fits_batch(checksum: Any, first: int, last: int, data: bytes) -> bool:
+def fits_batch(checksum: Any, first: Any, last: Any, data: Any) -> bool:
     """Tell if a batch is the one that its checksum was made of."""
+    if not isinstance(first, int) or not isinstance(last, int) or not isinstance(data, bytes):
+        return False
     return _is_one(checksum) and checksum == batch_checksum(checksum[:_SIZE], first, last, data)
 
 

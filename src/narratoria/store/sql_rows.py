@@ -205,7 +205,7 @@ class SqlRows:
 
     def _batches(self, stretches: Sequence[Stretch], stretch: Stretch, position: int) -> StoredBatches:
         """Yield the batches with the records of a stretch behind `position`, each once it is checked."""
-        chain = self._chain_at(stretch, position)
+        chain = self._chain_at(stretches, stretch, position)
         while position < stretch.upto:
             rows = self._next_batches(stretch, position)
             if not rows and stretch.chained is None:
@@ -230,16 +230,23 @@ class SqlRows:
             (stretch.key, position, stretch.upto, _MANY),
         )
 
-    def _chain_at(self, stretch: Stretch, position: int) -> BatchChain:
-        """Return the chain of a stretch as it stands behind a record."""
+    def _chain_at(self, stretches: Sequence[Stretch], stretch: Stretch, position: int) -> BatchChain:
+        """Return the chain of a stretch as it stands behind a record. The batch before is checked too: damage to its
+        number leads the database to another one.
+        """
         link = b""
         if stretch.chained is not None and position > stretch.chained:
             rows = self.query(
-                "SELECT checksum FROM batches WHERE session = ? AND last_seq <= ? ORDER BY last_seq DESC LIMIT 1",
+                "SELECT last_seq, first_seq, checksum, data FROM batches WHERE session = ? AND last_seq <= ? "
+                "ORDER BY last_seq DESC LIMIT 1",
                 (stretch.key, position),
             )
-            if rows and isinstance(rows[0][0], bytes):
-                link = checksums.own_sum(rows[0][0])
+            for last, first, checksum, data in rows:
+                if checksum is not None and not checksums.fits_batch(checksum, first, last, data):
+                    raise self._damaged(
+                        stretches, f"the batch of records {first} to {last} differs from its checksum"
+                    )
+                link = b"" if checksum is None else checksums.own_sum(checksum)
         return BatchChain(stretch.chained, link or checksums.first_link(stretch.id))
 
     def _missing(self, stretches: Sequence[Stretch], stretch: Stretch, position: int) -> JournalError:
