@@ -12,8 +12,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 from tests import warm_start
+
+from narratoria import ToolResult, tool
+from narratoria.mcp_server.catalogue import listed
+from narratoria.mcp_server.results import answer_of
+from narratoria.mcp_server.stdio_server import _encoded
+from narratoria.session.assets import AssetStore
 
 DONE = '{"version":"0","type":"done","ok":true}'
 
@@ -125,7 +132,13 @@ def test_a_line_that_is_no_message_is_answered_and_the_client_does_not_wait(work
     greet(server)
     say(server, "tools/call", 1, name="anvil", arguments={"text": "\ud800"})
     assert hear(server, 1)["error"]["code"] == -32600
-    for line in (b"no json", b"[" * 100_000, b"\xff\xfe", b"[]"):
+    for line in (
+        b"no json",
+        b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}',
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b"[]",
+    ):
         server.stdin.write(line + b"\n")
         server.stdin.flush()
         answer = json.loads(server.stdout.readline())
@@ -135,6 +148,53 @@ def test_a_line_that_is_no_message_is_answered_and_the_client_does_not_wait(work
     assert hear(server, 2)["result"]["isError"] is False
     _, err = server.communicate(timeout=20)
     assert b"a line of the MCP client was refused: this line is not JSON: no json" in err
+
+
+def test_names_of_files_that_are_not_utf_8_are_shown_legibly_and_the_others_served(workshop):
+    workshop.tools = Path(os.fsdecode(os.fsencode(workshop.folder) + b"/d\xffir"))
+    workshop.tools.mkdir()
+    for name in ("good", os.fsdecode(b"b\xffd")):
+        workshop.tool(name, DONE)
+    skill = workshop.folder / "skills" / "two" / "references"
+    skill.mkdir(parents=True)
+    (skill.parent / "SKILL.md").write_text("---\nname: two\ndescription: Two.\n---\nRead.\n")
+    (skill / os.fsdecode(b"p\xff.md")).write_text("A page.")
+    server = start(workshop, "--skills", skill.parents[1])
+    greet(server)
+    say(server, "tools/list", 1)
+    tools = hear(server, 1)["result"]["tools"]
+    assert [one["name"] for one in tools] == ["b-d", "good", "undo"]
+    assert tools[0]["description"] == "The executable b\ufffdd."
+    say(server, "skills/list", 2)
+    (listed,) = hear(server, 2)["result"]["skills"]
+    say(server, "resources/read", 3, uri=listed["resources"][1]["uri"])
+    assert hear(server, 3)["result"]["contents"][0]["text"] == "A page."
+    say(server, "tools/call", 4, name="b-d", arguments={})
+    assert hear(server, 4)["result"]["isError"] is False
+    server.communicate(timeout=20)
+
+
+def test_a_message_that_is_no_json_is_an_error_to_its_client_alone() -> None:
+    half = types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"tools": [{"name": "a\ud800"}]})
+    assert json.loads(_encoded(half)) == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "result": {"tools": [{"name": "a\ufffd"}]},
+    }
+    never = types.JSONRPCResponse(jsonrpc="2.0", id=2, result={"value": object()})
+    assert json.loads(_encoded(never))["error"]["code"] == types.INTERNAL_ERROR
+    assert _encoded(types.JSONRPCNotification(jsonrpc="2.0", method="x", params={"value": object()})) == b""
+
+
+def test_a_value_that_is_no_json_is_an_error_of_the_call() -> None:
+    @tool(description="Returns half a character.", name="half")
+    def half() -> dict[str, str]:
+        return {"x": "half \ud800"}
+
+    result = ToolResult.ok({"x": "half \ud800"}, message="m")
+    answer = answer_of(result, listed(half), (), AssetStore())
+    assert answer["isError"] is True
+    assert "cannot be sent" in answer["content"][0]["text"]
 
 
 def test_a_client_that_fails_to_ask_the_person_gets_the_choices_as_text(workshop):

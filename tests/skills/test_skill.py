@@ -144,6 +144,14 @@ def test_the_reference_validator_says_the_same(tmp_path: Path, case: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "line", ['description: "bad \\uD800 half"', 'description: x\nmetadata:\n  k: "\\uDFFF"']
+)
+def test_half_a_character_is_refused_at_its_line(tmp_path: Path, line: str) -> None:
+    with pytest.raises(SkillInvalid, match=r"line [35]: half a character"):
+        read_skill(skill(tmp_path, front(f"name: dice\n{line}\n")))
+
+
+@pytest.mark.parametrize(
     "name", ["a", "a-b", "-a", "a-", "a--b", "é", "Ä", "骰子", "a.b", "x" * 64, "x" * 65, "1", "ﬁ", "²"]
 )
 def test_the_reference_validator_says_the_same_of_names(tmp_path: Path, name: str) -> None:

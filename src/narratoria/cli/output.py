@@ -17,6 +17,7 @@ from rich.text import Text
 from narratoria.errors import ToolValidationError
 from narratoria.run.plan import CallResult
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.unicode_text import legible_data
 
 _PATH: Final = re.compile(r"[^\s{}\[\]\"]+\.json|[^\s{}\[\]\"]*/[^\s{}\[\]\"]*")
 
@@ -60,7 +61,11 @@ def unsaid(result: CallResult) -> list[str]:
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    try:
+        text = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # the name of a file that is not UTF-8
+        text = msgspec.json.encode(legible_data(msgspec.to_builtins(value)))
+    sys.stdout.buffer.write(text + b"\n")
     sys.stdout.buffer.flush()
 
 

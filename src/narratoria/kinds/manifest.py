@@ -21,6 +21,7 @@ from narratoria.tools.retry import policy_from_data
 from narratoria.tools.schema.excerpts import excerpt
 from narratoria.tools.schema.tables import table_problems
 from narratoria.tools.tool import Approval
+from narratoria.unicode_text import legible
 
 
 class ManifestExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,7 +106,7 @@ def load_manifest(executable: Path) -> Manifest:
     """The manifest beside `executable`, or what can be said without one."""
     if not has_manifest(executable):
         name = default_name(executable)
-        return Manifest(name=name, description=f"The executable {executable.name}."[:200])
+        return Manifest(name=name, description=f"The executable {legible(executable.name)}."[:200])
     return read_manifest(manifest_path(executable))
 
 

@@ -26,6 +26,7 @@ from narratoria.skills.frontmatter import FrontmatterInvalid, frontmatter_as_jso
 from narratoria.skills.skill import Skill, SkillInvalid
 from narratoria.skills.skill_files import GUIDE, file_of_skill, folder_of_skill, skill_files
 from narratoria.skills.skill_library import SkillLibrary
+from narratoria.unicode_text import legible
 
 EXTENSION: Final = "io.modelcontextprotocol/skills"
 SKILLS: Final = "skill://"
@@ -36,6 +37,7 @@ FOLDER: Final = "inode/directory"
 MOST_TOLD: Final = 40
 """Skills that the instructions of the server name."""
 LONGEST_TOLD: Final = 200
+_BYTES: Final = "surrogateescape"  # the name of a file need not be UTF-8
 
 Context = ServerRequestContext[Any, Any]
 
@@ -147,7 +149,8 @@ class OfferedSkills:
         folders, files = children
         listed = [_file(skill, f"{above}{name}") for name in files]
         listed += [
-            {"uri": _uri(skill, f"{above}{name}"), "name": name, "mimeType": FOLDER} for name in folders
+            {"uri": _uri(skill, f"{above}{name}"), "name": legible(name), "mimeType": FOLDER}
+            for name in folders
         ]
         return {"resultType": "complete", "resources": listed}
 
@@ -174,7 +177,7 @@ class OfferedSkills:
 
     def _find(self, uri: str) -> tuple[Skill | None, str]:
         """The skill an address belongs to, and the path in it."""
-        name, _, path = unquote(uri.removeprefix(SKILLS)).partition("/")
+        name, _, path = unquote(uri.removeprefix(SKILLS), errors=_BYTES).partition("/")
         if not uri.startswith(SKILLS):
             return None, path
         return next((one for one in self._skills() if one.name == name and not one.is_guide), None), path
@@ -191,7 +194,7 @@ def media_type(path: str) -> str:
 
 
 def _uri(skill: Skill, path: str) -> str:
-    return f"{SKILLS}{quote(skill.name)}/{quote(path)}"
+    return f"{SKILLS}{quote(skill.name)}/{quote(path, errors=_BYTES)}"
 
 
 def _resources(skill: Skill) -> Iterator[JsonObject]:
@@ -206,7 +209,7 @@ def _resources(skill: Skill) -> Iterator[JsonObject]:
 def _file(skill: Skill, path: str) -> JsonObject:
     listed: JsonObject = {
         "uri": _uri(skill, path),
-        "name": path.rpartition("/")[2],
+        "name": legible(path.rpartition("/")[2]),
         "mimeType": media_type(path),
     }
     if path == GUIDE:

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any, Final
 
+from narratoria.errors import ToolValidationError
 from narratoria.events import AssetStored, JsonObject
 from narratoria.mcp_server.catalogue import WRAPPED, Listed
 from narratoria.mcp_server.offered_resources import asset_link, asset_uri, is_text
@@ -27,15 +28,18 @@ def answer_of(
         # A client that checks the output schema would refuse the answer, and the model would learn nothing of it.
         told = f"{result.message}\n(done, but the tool gave no value, which its declared result asks for)"
         return {"content": [{"type": "text", "text": told.strip()}], "isError": True}
+    try:
+        text, structured = result.render(), structured_content(result.value, listed)
+    except ToolValidationError as error:
+        told = f"{result.message}\n(done, but what it returned cannot be sent: {error})"
+        return {"content": [{"type": "text", "text": told.strip()}], "isError": True}
     content: list[JsonObject] = []
-    text = result.render()
     if text:
         content.append({"type": "text", "text": text})
     content.extend(content_of(asset, store) for asset in assets)
     if not content:
         content.append({"type": "text", "text": "done"})
     answer: JsonObject = {"content": content, "isError": False}
-    structured = structured_content(result.value, listed)
     if structured is not None:
         answer["structuredContent"] = structured
     if (made := result.metadata) is not None:

@@ -25,6 +25,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from narratoria.mcp_server.tool_server import ToolServer
+from narratoria.unicode_text import encodes, legible_data
 
 PIECE: Final = 64 * 1024
 LONGEST_LINE: Final = 64 * 1024 * 1024
@@ -170,7 +171,8 @@ def refusal(line: bytes) -> types.JSONRPCError:
     shown = line[:SHOWN].decode("utf-8", "backslashreplace")
     logger.warning("a line of the MCP client was refused: %s: %s", told, shown)
     number = data.get("id") if isinstance(data, dict) else None
-    asked = number if isinstance(number, str | int) and not isinstance(number, bool) else None
+    usable = encodes(number) if isinstance(number, str) else type(number) is int
+    asked = number if usable else None
     return types.JSONRPCError(jsonrpc="2.0", id=asked, error=types.ErrorData(code=code, message=told))
 
 
@@ -179,12 +181,33 @@ async def _write(sink: int, outgoing: MemoryObjectReceiveStream[SessionMessage])
     ready.register(sink, select.POLLOUT)
     async with outgoing:
         async for message in outgoing:
-            data = message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+            data = _encoded(message.message)
             # A pipe that is ready takes this many bytes without waiting (POSIX, PIPE_BUF).
             if len(data) <= select.PIPE_BUF and ready.poll(0):
                 os.write(sink, data)
             else:
                 await _in_thread(sink, data)
+
+
+def _encoded(message: types.JSONRPCMessage) -> bytes:
+    """Return a message as a line. Half a character in it, as in the name of a file, is shown as U+FFFD; an answer that
+    is no JSON for another reason is replaced by an error, and any other message is left out.
+    """
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+    except ValueError:
+        pass
+    try:
+        data = message.model_dump(by_alias=True, exclude_unset=True)
+        return json.dumps(legible_data(data), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    except (ValueError, TypeError, RecursionError) as error:
+        logger.warning("a message to the MCP client cannot be written as JSON and was left out: %s", error)
+    if not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+        return b""
+    told = types.ErrorData(
+        code=types.INTERNAL_ERROR, message="the answer is no JSON; the server's log says why"
+    )
+    return types.JSONRPCError(jsonrpc="2.0", id=message.id, error=told).model_dump_json().encode() + b"\n"
 
 
 async def _in_thread(sink: int, data: bytes) -> None:

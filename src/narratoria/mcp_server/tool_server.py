@@ -26,6 +26,7 @@ from narratoria.mcp_server.turns import Turns
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.skills.skill_library import SkillLibrary
+from narratoria.unicode_text import legible
 
 Context = ServerRequestContext[Any, Any]
 UNDO: Final = "undo"
@@ -72,9 +73,9 @@ class ToolServer:
     def _protocol(self, name: str, title: str | None, instructions: str | None) -> Server[Any]:
         told = [instructions, self.skills.told() if self.skills is not None else None]
         server: Server[Any] = Server(
-            name,
+            legible(name),
             version=__version__,
-            title=title,
+            title=None if title is None else legible(title),
             instructions="\n\n".join(one for one in told if one) or None,
             lifespan=self._lifespan,
             # What was listed may change with the next call, so nobody is to keep it.

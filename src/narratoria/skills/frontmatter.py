@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
+from narratoria.unicode_text import encodes
+
 FENCE: Final = "---"
 MOST: Final = 64 * 1024
 """Characters of the YAML."""
@@ -97,6 +99,9 @@ def _value(node: Any, yaml: Any, typed: bool = False) -> Any:
         return found
     if isinstance(node, yaml.SequenceNode):
         return [_value(one, yaml, typed) for one in node.value]
+    if not encodes(node.value):
+        line = node.start_mark.line + 2
+        raise FrontmatterInvalid(f"line {line}: half a character, such as \\uD800 alone; write whole ones")
     return _plain(node.value) if typed and node.style is None else node.value
 
 
