@@ -13,6 +13,8 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
+from narratoria import bounds
+
 _decode_any: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -31,6 +33,21 @@ def decode(source: bytes | str) -> Any:
     if not nothing_dropped(raw, raw.count(b":"), value):
         _look_closer(raw)
     return value
+
+
+def read(content: bytes) -> Any:
+    """The value of a JSON document that a person wrote or a file holds. Raises `ValueError`, which says what is wrong:
+    not JSON, a key twice (and where), half a character, or more than `bounds` allows.
+    """
+    try:
+        bounds.check(content)
+        return decode(content)
+    except bounds.OutOfBounds:
+        raise
+    except DuplicateKey as error:
+        raise DuplicateKey(f"{error} ({place_of_duplicate(content.decode())}); keep one of the two") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {why_unreadable(content, error)}") from None
 
 
 def why_unreadable(source: bytes | str, error: Exception) -> str:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from narratoria import bounds
+from narratoria import bounds, strict_json
 from narratoria.agent.adapters.adapter import (
     MAX_NAME,
     ModelRefused,
@@ -33,7 +33,7 @@ from narratoria.errors import NarratoriaError
 from narratoria.session.private_files import make_file, make_folder
 from narratoria.store import secret_keeping
 from narratoria.store.store import data_home
-from narratoria.typed_values import decoder
+from narratoria.typed_values import convert
 
 if TYPE_CHECKING:
     from narratoria.agent.adapters.openai_compatible import OpenAIAdapter
@@ -106,7 +106,7 @@ def choice() -> ModelChoice | None:
     """Return the person's choice; None if there is none. Raise `ChoiceInvalid` for a file that cannot be used."""
     path = _file()
     try:
-        return checked(decoder(ModelChoice).decode(bounds.read_file(path, _MOST)))
+        return checked(convert(strict_json.read(bounds.read_file(path, _MOST)), ModelChoice))
     except FileNotFoundError:
         return None
     except ChoiceInvalid as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from narratoria import bounds, strict_json
 from narratoria.cli import FAILED
 from narratoria.cli.completion import SKILL, STORY
 from narratoria.cli.output import console, print_json, styled
@@ -148,8 +150,10 @@ def _value(text: str, declared: Any) -> Any:
     if isinstance(declared, dict) and declared.get("type") == "string":
         return text
     try:
-        return msgspec.json.decode(text.encode())
-    except msgspec.DecodeError:
+        return strict_json.read(os.fsencode(text))
+    except (bounds.OutOfBounds, strict_json.DuplicateKey) as error:
+        raise click.UsageError(f"{text[:40]!r}…: {error}") from None
+    except ValueError:
         return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +11,11 @@ from typing import Annotated, Any
 import jsonschema_rs
 import msgspec
 
+from narratoria import bounds, strict_json
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 from narratoria.narrator.protocol import ToolCard
+from narratoria.tools.schema.excerpts import shorten
 from narratoria.tools.schema.tables import Table, read_as
 
 
@@ -132,8 +134,10 @@ def _case(path: Path, where: str, data: JsonObject, catalogues: dict[str, Catalo
     name = line.catalogue
     if name not in catalogues:
         file = path.parent / "catalogues" / f"{name}.json"
-        if not file.is_file():
-            raise invalid(where, "catalogue", f"no catalogue {name!r}; expected it at {file}")
+        if not os.path.isfile(file):  # noqa: PTH113 - `Path` raises for a name that is too long
+            raise invalid(
+                where, "catalogue", f"no catalogue {shorten(name, 80)!r}; expected it in {file.parent}"
+            )
         catalogues[name] = load_catalogue(file)
     known = {tool.name for tool in catalogues[name].tools}
     for call in (*line.calls, *(call for calls in line.alternatives for call in calls)):
@@ -152,8 +156,8 @@ def _case(path: Path, where: str, data: JsonObject, catalogues: dict[str, Catalo
 
 def read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return bounds.read_file(path).decode("utf-8-sig")
+    except (OSError, ValueError) as error:
         raise EvaluationSetInvalid(f"{path}: cannot be read: {error}; it must be a file in UTF-8") from None
 
 
@@ -171,9 +175,9 @@ def read_lines(path: Path, most: int | None = None) -> list[tuple[str, dict[str,
 
 def _json(text: str, where: str) -> dict[str, Any]:
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise EvaluationSetInvalid(f"{where}: not JSON: {error}") from None
+        data = strict_json.read(text.encode())
+    except ValueError as error:
+        raise EvaluationSetInvalid(f"{where}: {error}") from None
     if not isinstance(data, dict):
         raise EvaluationSetInvalid(f"{where}: expected an object")
     return data

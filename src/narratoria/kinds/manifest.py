@@ -13,7 +13,7 @@ from narratoria import bounds
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.kinds.environment import named
-from narratoria.strict_json import DuplicateKey, decode, with_integers
+from narratoria.strict_json import read, with_integers
 from narratoria.tools import schema
 from narratoria.tools.contract import effects_from_data, preconditions_from_data
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
@@ -118,13 +118,9 @@ def read_manifest(path: Path) -> Manifest:
 def manifest_data(path: Path) -> Any:
     """The JSON in the manifest `path`, not yet checked. A `ToolValidationError` names the file."""
     try:
-        content = bounds.read_file(path)
-        bounds.check(content)
-        return decode(content)
-    except DuplicateKey as error:
-        raise ToolValidationError(f"{path}: {error}; keep one of the two") from None
-    except (ValueError, RecursionError) as error:
-        raise ToolValidationError(f"{path}: not JSON: {excerpt(error)}") from None
+        return read(bounds.read_file(path))
+    except ValueError as error:
+        raise ToolValidationError(f"{path}: {excerpt(error)}") from None
     except OSError as error:
         raise ToolValidationError(
             f"{path}: the manifest cannot be read: {error.strerror}; make it a file that you may read"

@@ -56,7 +56,7 @@ def import_file(path: Path) -> ImportedLore:
         data = bounds.read_file(path, MAX_BYTES)
     except OSError as error:
         raise ImportRejected(f"{path}: cannot be read: {error.strerror or error}") from None
-    except bounds.OutOfBounds as error:
+    except (bounds.OutOfBounds, strict_json.DuplicateKey) as error:
         raise ImportRejected(f"{path}: {error}") from None
     return import_data(decode(data, str(path)), path.stem, str(path))
 
@@ -70,14 +70,11 @@ def decode(data: bytes, where: str) -> Any:
 
 def _json(text: bytes, what: str) -> Any:
     try:
-        bounds.check(text)
-        return strict_json.decode(text)
-    except strict_json.DuplicateKey as error:
-        raise ImportRejected(f"{what}: {error} ({strict_json.place_of_duplicate(text.decode())})") from None
+        return strict_json.read(text)
     except bounds.OutOfBounds as error:
         raise ImportRejected(f"{what.partition(': neither')[0]}: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise ImportRejected(f"{what}: {strict_json.why_unreadable(text, error)}") from None
+    except ValueError as error:
+        raise ImportRejected(f"{what}: {str(error).removeprefix('not JSON: ')}") from None
 
 
 def import_data(data: Any, name: str, where: str = "data") -> ImportedLore:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from narratoria import bounds
+from narratoria import bounds, strict_json
 from narratoria.errors import CallFailure, NarratoriaError, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.kinds.process.surroundings import Surroundings
@@ -91,9 +91,9 @@ class SkillSettings:
         except (OSError, ValueError) as error:
             raise SettingsInvalid(f"{self.file}: cannot be read: {error}") from None
         try:
-            data = bounds.decode_json(content)
-        except (ValueError, RecursionError) as error:
-            raise SettingsInvalid(f"{self.file}: not JSON: {error}") from None
+            data = strict_json.read(content)
+        except ValueError as error:
+            raise SettingsInvalid(f"{self.file}: {error}") from None
         if not isinstance(data, dict):
             raise SettingsInvalid(f"{self.file}: expected a JSON object")
         return data
@@ -201,7 +201,7 @@ def _read_schema(skill: Skill) -> JsonObject:
     if skill.root is None or not path.exists():
         return {}
     try:
-        data = bounds.decode_json(bounds.read_file(path, MOST))
+        data = strict_json.read(bounds.read_file(path, MOST))
         if not isinstance(data, dict) or data.get("type") != "object":
             raise ValueError('expected a JSON Schema with "type": "object"')
         schemas.parser_for_schema(data, name=skill.name)

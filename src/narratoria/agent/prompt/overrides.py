@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from narratoria.errors import PromptValidationError
+from narratoria.strict_json import read
 from narratoria.tools.tool import LONGEST_DESCRIPTION, Tool
-from narratoria.typed_values import decoder
+from narratoria.typed_values import convert
 
 
 class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -22,8 +23,8 @@ class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     def from_json(cls, text: str | bytes) -> PromptOverrides:
         """Read overrides from JSON text."""
         try:
-            return decoder(cls).decode(text)
-        except msgspec.DecodeError as problem:
+            return convert(read(text.encode() if isinstance(text, str) else text), cls)
+        except ValueError as problem:
             raise PromptValidationError(f"prompt overrides: {problem}") from None
 
 

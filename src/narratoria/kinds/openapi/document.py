@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urljoin, urlsplit
 
-from narratoria import bounds
+from narratoria import bounds, strict_json
 from narratoria.errors import NarratoriaError
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # GitHub's own has 12 MB
@@ -142,10 +142,10 @@ def _decoded(content: bytes, where: str) -> Any:
         raise DocumentInvalid(f"{where}: it has more than the {MOST_BYTES:,} bytes allowed")
     try:
         if content.lstrip()[:1] == b"{":
-            return bounds.decode_json(content)
+            return strict_json.read(content)
         return _yaml(content, where)
     except (ValueError, RecursionError) as error:
-        raise DocumentInvalid(f"{where}: not JSON: {error}") from None
+        raise DocumentInvalid(f"{where}: {error}") from None
 
 
 def _yaml(content: bytes, where: str) -> Any:
