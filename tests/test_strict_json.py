@@ -13,11 +13,13 @@ import pytest
 from narratoria import strict_json
 from narratoria.agent import chosen_model
 from narratoria.agent.prompt.overrides import PromptOverrides
+from narratoria.cli.plans import _read as read_plan
 from narratoria.cli.skills import _value
 from narratoria.evals.case_sets import load_catalogue, load_set
 from narratoria.kinds.manifest import read_manifest
 from narratoria.kinds.openapi.document import read_document
 from narratoria.lore.world_info import import_file
+from narratoria.mcp_server.offered_prompts import prompts_of_folder
 from narratoria.skills.skill import read_skill
 from narratoria.skills.skill_settings import SkillSettings
 
@@ -94,6 +96,20 @@ def test_a_name_of_a_catalogue_that_no_file_can_have_is_told_with_its_line(tmp_p
     (tmp_path / "set.jsonl").write_text(json.dumps({"catalogue": "a" * 400, "prompt": "p", "calls": []}))
     with pytest.raises(Exception, match="line 1: catalogue: no catalogue"):
         load_set(tmp_path / "set.jsonl")
+
+
+def test_a_prompt_that_is_no_file_is_told_and_left_out(tmp_path: Path) -> None:
+    (tmp_path / "prompt").mkdir()
+    (tmp_path / "prompt" / "endless.md").symlink_to("/dev/zero")
+    (tmp_path / "prompt" / "good.md").write_text("Hello.")
+    told: list[str] = []
+    assert [one.name for one in prompts_of_folder(tmp_path, told.append)] == ["good"]
+    assert "it is no file" in told[0]
+
+
+def test_a_plan_that_never_ends_is_refused() -> None:
+    with pytest.raises(click.BadParameter, match="more than the"):
+        read_plan(Path("/dev/zero"))
 
 
 def test_a_document_may_have_a_colon_in_a_text() -> None:

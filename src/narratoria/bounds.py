@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -65,7 +65,12 @@ def read_file(path: Path, most: int = MAX_FILE) -> bytes:
     unreadable.
     """
     with path.open("rb") as file:
-        content = file.read(most + 1)
+        return read_stream(file, most)
+
+
+def read_stream(file: BinaryIO, most: int = MAX_FILE) -> bytes:
+    """Return what is left of a stream, such as standard input; raise `OutOfBounds` if it has more than `most` bytes."""
+    content = file.read(most + 1)
     if len(content) > most:
         raise OutOfBounds(f"it has more than the {most:,} bytes allowed")
     return content

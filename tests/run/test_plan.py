@@ -399,3 +399,28 @@ def test_half_a_character_in_a_plan_is_called_that(text, told):
 
 def test_an_empty_key_of_a_plan_is_quoted():
     assert unknown_keys({"requestId": "p", "tools": [], "": 1}) == ["$.'': unknown key; it is ignored"]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ({"tool_id": "\ud800"}, "$.tools[0]: not JSON: it holds half a character"),
+        ({"input": {"v": "\ud800"}}, "$.tools[0]: not JSON: it holds half a character"),
+        ({"input": {"v": 10**5000}}, "$.tools[0]: not JSON: ValueError"),
+        ({"tool_id": 5}, "$.tools[0].toolId: expected string, got integer"),
+        ({"tool_path": None}, "$.tools[0].toolPath: expected string, got null"),
+        ({"dependencies": "a"}, "$.tools[0].dependencies: expected array, got string"),
+        ({"retry_policy": None}, "$.tools[0].retryPolicy: expected object, got null"),
+    ],
+)
+def test_a_plan_made_in_python_is_rejected_for_what_json_cannot_have(call, told):
+    plan = PlanDocument(request_id="p", tools=[PlannedCall(**{"tool_id": "a", "tool_path": "t", **call})])
+    with pytest.raises(PlanRejected) as rejected:
+        plan.checked()
+    (found,) = rejected.value.problems
+    assert found.startswith(told)
+
+
+def test_a_plan_named_by_half_a_character_is_rejected():
+    with pytest.raises(PlanRejected, match="half a character"):
+        PlanDocument(request_id="\ud800").checked()

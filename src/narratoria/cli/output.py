@@ -14,6 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from narratoria.bounds import read_file, read_stream
 from narratoria.errors import ToolValidationError
 from narratoria.run.plan import CallResult
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
@@ -76,9 +77,9 @@ def read_json(option: str, text: str) -> Any:
     file = text[1:] if text.startswith("@") else text if _is_file(text) else None
     try:
         if text == "-":
-            source = sys.stdin.buffer.read()
+            source = read_stream(sys.stdin.buffer)
         elif file is not None:
-            source = Path(file).read_bytes()
+            source = read_file(Path(file))
         else:
             source = os.fsencode(text)  # what the shell gave us, whatever the locale makes of it
     except (OSError, ValueError) as error:

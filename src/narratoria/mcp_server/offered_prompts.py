@@ -13,6 +13,7 @@ import mcp_types as types
 import msgspec
 from mcp.shared.exceptions import MCPError
 
+from narratoria import bounds
 from narratoria.agent.prompt import Prompt
 from narratoria.agent.prompt.placeholders import Template
 from narratoria.errors import PromptValidationError
@@ -169,9 +170,11 @@ def prompt_of_file(path: Path) -> OfferedPrompt:
     if not _NAME.fullmatch(path.stem):
         raise PromptValidationError(f"{path}: name it with the characters A-Z a-z 0-9 _ . - only")
     try:
-        if path.stat().st_size > LARGEST:
-            raise PromptValidationError(f"{path}: it has more than {LARGEST:,} bytes; shorten it")
-        text = path.read_text(encoding="utf-8")
+        if not path.is_file():
+            raise PromptValidationError(f"{path}: it is no file; a prompt is a Markdown file")
+        text = bounds.read_file(path, LARGEST).decode()
+    except bounds.OutOfBounds as error:
+        raise PromptValidationError(f"{path}: {error}; shorten it") from None
     except (OSError, UnicodeDecodeError) as error:
         raise PromptValidationError(f"{path}: it cannot be read: {error}") from None
     template = Template(text, where=str(path))

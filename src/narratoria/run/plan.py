@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 import weakref
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
@@ -30,6 +31,7 @@ from narratoria.spelling import StructSpelled, spelled
 from narratoria.strict_json import DuplicateKey, decode, why_unreadable, with_integers
 from narratoria.tools.schema.excerpts import excerpt
 from narratoria.typed_values import converter, decoder
+from narratoria.unicode_text import encodes
 
 CallState: TypeAlias = Literal["completed", "failed", "skipped", "timeout"]
 
@@ -107,7 +109,7 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
         """Parse and check a plan that is already decoded."""
         calls = document.get("tools") if isinstance(document, dict) else None
         named = document.get("requestId") if isinstance(document, dict) else None
-        plan_id = named if isinstance(named, str) and named else None
+        plan_id = named if isinstance(named, str) and named and encodes(named) else None
         if isinstance(calls, list) and (problems := _too_many(calls)):
             raise PlanRejected(problems, plan_id=plan_id)
         problems = [*islice(shape_problems(document), MAX_PROBLEMS)]
@@ -120,7 +122,8 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
                 plan=None if unwritable or len(problems) == MAX_PROBLEMS else _legible(document),
             )
         plan = _converted(document)
-        if problems := _too_long(_sound.add(plan)):
+        size = _sound.add(plan)
+        if problems := _too_long(size) if size else _unwritable(plan):
             raise PlanRejected(problems, plan_id=plan_id)
         return plan
 
@@ -133,6 +136,8 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
         if _sound.has(self):
             return self
         named = self.request_id if isinstance(self.request_id, str) and self.request_id else None
+        if problems := [*islice(shape_problems(_outline(self)), MAX_PROBLEMS)]:
+            raise PlanRejected(problems, plan_id=named if named is not None and encodes(named) else None)
         try:
             self.check()  # first, since what is nested too deeply cannot be written
             plan = PlanDocument.from_data(self.to_data())
@@ -257,6 +262,29 @@ def _too_long(size: int) -> list[str]:
         f"$: the plan has {size:,} bytes as JSON, at most {MAX_FILE:,}; make several plans of it, or let a tool give "
         f"the data and refer to it with `$from`"
     ]
+
+
+def _unwritable(plan: PlanDocument) -> list[str]:
+    """Return why a plan made in Python has no form as JSON."""
+    parts: list[tuple[str, Any]] = [(f"$.tools[{index}]", call) for index, call in enumerate(plan.tools)]
+    for path, part in [*parts, ("$", plan)]:
+        try:
+            msgspec.json.encode(part)
+        except UnicodeEncodeError:
+            return [rf"{path}: not JSON: it holds half a character, such as \ud800 alone; write whole ones"]
+        except Exception as error:  # foreign code: it may hold objects of somebody's own
+            return [f"{path}: not JSON: {excerpt(describe(error))}"]
+    return []
+
+
+def _outline(part: Any) -> Any:
+    """Return a plan made in Python as data without its inputs, to check the types of its fields."""
+    if isinstance(part, msgspec.Struct):
+        fields = ((one.encode_name, getattr(part, one.name)) for one in msgspec.structs.fields(part))
+        return {name: _outline(value) for name, value in fields if value is not msgspec.UNSET}
+    if isinstance(part, list | tuple):
+        return [_outline(one) for one in part]
+    return {} if isinstance(part, Mapping) else part
 
 
 def _too_many(calls: list[Any]) -> list[str]:
