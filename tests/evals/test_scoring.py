@@ -17,7 +17,7 @@ from narratoria.evals.scoring import EvaluationReport, EvaluationSetInvalid, eva
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.local.local_narrator import LocalNarrator
-from narratoria.narrator.protocol import NarratorRequest, NoMatch
+from narratoria.narrator.protocol import NarratorRequest, NoMatch, Refusal
 from narratoria.run.plan import PlanDocument, PlannedCall
 
 EVALS = Path(__file__).parents[2] / "evals"
@@ -76,7 +76,7 @@ async def test_case_articles_and_defaults_do_not_count(tmp_path: Path) -> None:
     assert (
         report.share("exactTools"),
         report.share("slots"),
-        report.share("exactPlans"),
+        report.share("done"),
         report.share("valid"),
     ) == (1, 1, 1, 1)
 
@@ -104,7 +104,34 @@ async def test_the_same_tool_twice_is_not_the_same_as_once(tmp_path: Path) -> No
 async def test_two_calls_of_one_tool_are_paired_so_that_most_slots_agree(tmp_path: Path) -> None:
     line = {"prompt": "p", "calls": [{"tool": "take", "input": {"item": v}} for v in ("cup", "rope")]}
     report = await score(tmp_path, line, [("take", {"item": "rope"}, []), ("take", {"item": "cup"}, [])])
-    assert report.share("exactPlans") == 1
+    assert report.share("done") == 1
+
+
+class Asking(Scripted):
+    """Refuses "p", and offers what it has answers to."""
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        if request.prompt == "p":
+            raise Refusal("Is it one of these?", list(self.answers))
+        return await super().plan(request)
+
+
+@pytest.mark.parametrize(("item", "measure"), [("cup", "offered"), ("rope", "missed")])
+async def test_a_refusal_is_judged_by_what_it_offers(tmp_path: Path, item: str, measure: str) -> None:
+    narrator = Asking({f"Take the {item}": [("take", {"item": item}, [])], "Go": [("go", {}, [])]})
+    report = await evaluate(narrator, load_set(tiny(tmp_path, TAKE_CUP)))
+    shares = {name: report.share(name) for name in ("done", "offered", "wrong", "missed")}
+    assert shares == {**dict.fromkeys(shares, 0), measure: 1}
+    assert report.share("falseRefusals") == (measure == "missed")
+
+
+async def test_half_of_what_was_asked_is_missed_and_something_else_is_wrong(tmp_path: Path) -> None:
+    line = {"prompt": "p", "calls": [{"tool": "take", "input": {"item": v}} for v in ("cup", "rope")]}
+    report = await score(tmp_path, line, [("take", {"item": "cup"}, [])])
+    assert (report.share("missed"), report.share("wrong")) == (1, 0)
+    narrator = Scripted({"p": [("take", {"item": "cup"}, []), ("go", {}, [])]})
+    report = await evaluate(narrator, load_set(tmp_path / "set.jsonl"))
+    assert (report.share("missed"), report.share("wrong")) == (0, 1)
 
 
 @pytest.mark.parametrize(("needs", "kept"), [([0], 1.0), ([], 0.0)])
@@ -125,7 +152,7 @@ async def test_any_of_several_values_and_any_alternative_will_do(tmp_path: Path)
         "alternatives": [[{"tool": "take", "input": {"item": {"$any": ["mug", "cup"]}}}]],
     }
     report = await score(tmp_path, line, [("take", {"item": "cup"}, [])])
-    assert report.share("exactPlans") == 1
+    assert report.share("done") == 1
 
 
 async def test_refusals_are_counted_where_nothing_fits_and_where_something_did(tmp_path: Path) -> None:
@@ -174,7 +201,7 @@ async def test_a_failure_is_neither_valid_nor_a_refusal_and_a_share_of_nothing_i
     file = tiny(tmp_path, {"prompt": "fly", "calls": [], "tags": ["nothing"]}, TAKE_CUP)
     report = await evaluate(Failing(error), load_set(file))
     assert [outcome.failure for outcome in report.outcomes] == [str(error)] * 2
-    assert (report.share("valid"), report.share("exactTools"), report.share("exactPlans")) == (0, 0, 0)
+    assert (report.share("valid"), report.share("exactTools"), report.share("done")) == (0, 0, 0)
     assert (report.share("refusals"), report.share("falseRefusals")) == (0, 0)
     data = report.to_data()
     assert (data["failures"], data["slots"], data["order"]) == (2, None, None)
@@ -309,7 +336,8 @@ async def test_on_catalogues_of_others_it_does_not_fall_behind(tmp_path: Path) -
     narrator = LocalNarrator(CachedEmbedder(MiniLM(), tmp_path))
     report = await evaluate(narrator, load_set(EVALS / "held-out-2.jsonl")[::2])
     assert report.share("valid") == 1.0
-    assert report.share("exactTools") >= 0.80
+    assert report.share("done") + report.share("offered") >= 0.80  # a whole plan, or asked back about it
+    assert report.share("wrong") <= 0.10
     assert report.share("slots") >= 0.90
     assert report.share("refusals") >= 0.90
 

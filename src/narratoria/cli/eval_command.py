@@ -20,7 +20,7 @@ from narratoria.evals.story_sets import evaluate_story_set, is_story_set, load_s
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.invocation import NarratorFailed
-from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
+from narratoria.narrator.protocol import Declaration, Narrator, NarratorRequest, NoMatch
 from narratoria.narrator.roster import BY_RULES, BY_TOOLS, NARRATORS
 from narratoria.play.casting import make_narrator
 from narratoria.run.plan import PlanDocument
@@ -100,6 +100,10 @@ class Persistent:
         self.chain = ChainNarrator(narrators, time_limit=time_limit)
         self.attempts = attempts
         self.name = " → ".join(narrator.name for narrator in narrators)
+
+    def declare(self, speaker: str = "") -> Declaration:
+        """Return the chain's declaration: the choices of its last answer are in it."""
+        return self.chain.declare(speaker)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         why, failed, checked = "", False, FactChecked(self.chain)

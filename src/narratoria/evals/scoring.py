@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from itertools import permutations
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import jsonschema_rs
 
@@ -17,17 +17,27 @@ from narratoria.evals.case_sets import load_set as load_set
 from narratoria.evals.report import Counts, Outcome
 from narratoria.evals.report import EvaluationReport as EvaluationReport
 from narratoria.narrator.invocation import NarratorFailed
-from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, ToolCard
+from narratoria.narrator.protocol import (
+    Narrator,
+    NarratorRequest,
+    NoMatch,
+    Refusal,
+    ToolCard,
+    declaration_of,
+)
 from narratoria.run.plan import PlanDocument, tool_name
 
 _ARTICLES: Final = re.compile(r"\b(the|a|an|my|some)\b")
 _ABSENT: Final = object()
 COLUMNS: Final = {
     "exactTools": "tools",
+    "done": "done",
+    "offered": "offered",
+    "wrong": "wrong",
+    "missed": "missed",
     "valid": "valid",
     "slots": "slots",
     "order": "order",
-    "exactPlans": "plans",
     "refusals": "honest refusals",
     "falseRefusals": "false refusals",
 }
@@ -40,44 +50,101 @@ async def evaluate(narrator: Narrator, cases: Sequence[Case]) -> EvaluationRepor
     return EvaluationReport(narrator.name, tuple([await _outcome(narrator, case) for case in cases]), COLUMNS)
 
 
-async def _ask(narrator: Narrator, case: Case) -> tuple[PlanDocument | None, str]:
-    """Its plan, None for a refusal; and why it failed, where it did."""
+class _Answer(NamedTuple):
+    plan: PlanDocument | None  # None for a refusal or a failure
+    offers: Sequence[str] = ()  # requests to choose from
+    failure: str = ""
+
+    @property
+    def calls(self) -> tuple[ExpectedCall, ...]:
+        made = self.plan.tools if self.plan else ()
+        return tuple(ExpectedCall(tool_name(call.tool_path), call.input) for call in made)
+
+
+async def _ask(narrator: Narrator, case: Case, prompt: str | None = None) -> _Answer:
     request = NarratorRequest(
-        prompt=case.prompt,
+        prompt=case.prompt if prompt is None else prompt,
         state=case.catalogue.state,
         tools=case.catalogue.tools,
         premise=case.catalogue.premise,
     )
     try:
-        return await narrator.plan(request), ""
-    except NoMatch:
-        return None, ""
+        plan = await narrator.plan(request)
+        return _Answer(plan, declaration_of(narrator).choices)
+    except NoMatch as refusal:
+        return _Answer(None, refusal.choices if isinstance(refusal, Refusal) else ())
     except (NarratorFailed, PlanRejected) as error:
-        return None, str(error) or type(error).__name__
+        return _Answer(None, failure=str(error) or type(error).__name__)
 
 
 async def _outcome(narrator: Narrator, case: Case) -> Outcome:
     wall, cpu = time.perf_counter(), time.process_time()
-    plan, failure = await _ask(narrator, case)
+    answer = await _ask(narrator, case)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     cards = {card.name: card for card in case.catalogue.tools}
-    calls = plan.tools if plan else []
-    got = tuple(ExpectedCall(tool_name(call.tool_path), call.input) for call in calls)
+    plan, got, failure = answer.plan, answer.calls, answer.failure
     valid = not failure and (plan is None or _is_valid(plan, cards))
     scores = [_score(case, expected, got, plan, cards) for expected in (case.calls, *case.alternatives)]
     best = max(scores, key=lambda one: (one["exactTools"], one["slots"][0] - one["slots"][1], one["order"]))
     exact = not failure and all(right == total for right, total in best.values())
     refused = not got and not failure
+    offers = [(await _ask(narrator, case, offer)).calls for offer in answer.offers if not exact]
+    offered = any(_is_offered(expected, got, offers, cards) for expected in (case.calls, *case.alternatives))
+    wrong = not exact and not any(_is_part(got, wanted, cards) for wanted in (case.calls, *case.alternatives))
     counts: Counts = {
         **best,
+        "done": (exact, 1),
+        "offered": (offered and not exact, 1),
+        "wrong": (wrong, 1),
+        "missed": (not (exact or offered or wrong), 1),
         "valid": (valid, 1),
         "exactTools": (best["exactTools"][0] and not failure, 1),  # to fail is not to do nothing
-        "exactPlans": (exact, 1),
         "refusals": (refused and case.idle, case.idle),
-        "falseRefusals": (refused and case.serviceable, case.serviceable),
+        "falseRefusals": (refused and not offered and case.serviceable, case.serviceable),
     }
     parts = (case.catalogue.name, *(f"#{tag}" for tag in case.tags))
     return Outcome(case.prompt, parts, counts, cpu, wall, failure)
+
+
+def _is_offered(
+    expected: tuple[ExpectedCall, ...],
+    got: tuple[ExpectedCall, ...],
+    offers: Sequence[tuple[ExpectedCall, ...]],
+    cards: Mapping[str, ToolCard],
+) -> bool:
+    """Tell if what was done is right as far as it goes, and an offer leads to each call that is left."""
+    left = _left_over(expected, got, cards)
+    held_out = [offer[0] for offer in offers if len(offer) == 1]
+    return bool(left) and all(
+        any(_is_part((call,), (one,), cards) for call in held_out) for one in left or ()
+    )
+
+
+def _is_part(
+    got: tuple[ExpectedCall, ...], expected: tuple[ExpectedCall, ...], cards: Mapping[str, ToolCard]
+) -> bool:
+    """Tell if every call that was made is an expected one, with its slots."""
+    return _left_over(expected, got, cards) is not None
+
+
+def _left_over(
+    expected: tuple[ExpectedCall, ...], got: tuple[ExpectedCall, ...], cards: Mapping[str, ToolCard]
+) -> list[ExpectedCall] | None:
+    """The expected calls that were not made; None where another was made."""
+    schemas = {card.name: card.parameters.get("properties", {}) for card in cards.values()}
+    left = list(expected)
+    for call in got:
+        right = (one for one in left if one.tool == call.tool and _has_slots(one, call, schemas))
+        fitting = next(right, None)
+        if fitting is None:
+            return None
+        left.remove(fitting)
+    return left
+
+
+def _has_slots(want: ExpectedCall, have: ExpectedCall, schemas: Mapping[str, Any]) -> bool:
+    hits, count = _slot_score(want, have, schemas)
+    return hits == count
 
 
 def _is_valid(plan: PlanDocument, cards: Mapping[str, ToolCard]) -> bool:

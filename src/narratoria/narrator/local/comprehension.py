@@ -18,7 +18,8 @@ from narratoria.narrator.english.words import PREPOSITIONS, split_name, stem
 from narratoria.narrator.local.catalogue_knowledge import Knowledge
 from narratoria.narrator.local.filled_slots import Recent
 from narratoria.narrator.local.lists import left_out, named_together, pairs, spread, without
-from narratoria.narrator.local.tool_matching import Candidate, Sense
+from narratoria.narrator.local.near_calls import NearCall, near_calls, of_kind
+from narratoria.narrator.local.tool_matching import Candidate, Sense, is_certain
 from narratoria.narrator.local.tool_profiles import ToolProfile
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.run.plan import PlannedCall
@@ -118,6 +119,9 @@ class Comprehension:
         self.almost: list[Candidate] = []
         self.spoken_of = SpokenOf(self.finder, (turn.prompt for turn in request.history[-3:]))
         self.observed: list[list[Candidate]] = []
+        self.doubtful: list[
+            list[Candidate]
+        ] = []  # for each clause that is asked back about, what it may mean
         self.conditional = False  # "if he is hungry, …": nothing of it is done
         self.taken_back = False  # all of it: "drain the reef? No way."
         self.left_out: dict[int, list[Phrase]] = {}
@@ -191,6 +195,29 @@ class Comprehension:
         phrases = (phrase for left in self.left_out.values() for phrase in left)
         return frozenset(phrase.mention.entity.value for phrase in phrases if phrase.mention)
 
+    def leads_to(self, call: NearCall) -> bool:
+        """Tell if the prompt leads to this call alone."""
+        self.understand()
+        calls = [call for step in self.steps for call in step.calls]
+        return (
+            not self.unknown
+            and len(calls) == 1
+            and (calls[0].tool_path, calls[0].input) == (call.tool.card.name, call.input)
+        )
+
+    def near_calls(self) -> list[NearCall]:
+        """The calls that the clauses asked back about may mean, the likeliest of each first."""
+        words = [token.low for token in tokenize(self.prompt, self.scene.mend)]
+        said = [value for value in self.spoken_of.said if value not in self.excepted]
+        calls = [
+            call for ranked in self.doubtful for call in near_calls(ranked, self.finder.entities, said, words)
+        ]
+        return [
+            call
+            for call in sorted(calls, key=lambda call: -call.likely)
+            if not is_disabled(call.tool.card, self.request)
+        ]
+
     def reaches(self, tool: ToolCard, things: Sequence[str]) -> bool:
         """Tell if the prompt leads to one call of this tool, with these things, and all of it is understood."""
         self.understand()
@@ -241,11 +268,32 @@ class Comprehension:
                 self._call(index, clause, chosen, one)
                 self.spoken_of.add(one, chosen)
             return
-        if best is None:
-            self.unknown.append(clause)
-        else:
+        ranked = self.observed[-1]
+        best = self._of_things_here(best) if best else None
+        if best is not None and is_certain(best, ranked, self.knowledge.bar):
             self._call(index, clause, best, reading)
+        else:
+            self.unknown.append(clause)
+            self.doubtful.append([best, *(one for one in ranked if one is not best)] if best else ranked)
         self.spoken_of.add(reading, best)
+
+    def _of_things_here(self, chosen: Candidate) -> Candidate | None:
+        """The candidate, unless it is about a thing that is not here: where every example of a slot names a thing of
+        the state, no other is taken. Nor may "it" be a thing of another kind than the slot's."""
+        here = {one.value for one in self.finder.entities}
+        firm = [one for one in self.finder.entities if one.firm]
+        for slot in chosen.tool.slots:
+            value = chosen.filling.input.get(slot.name)
+            shown = {values[slot.name] for _, values in chosen.tool.examples if slot.name in values}
+            if slot.kind != "text" or slot.quoted or not isinstance(value, str) or value in here:
+                continue
+            if shown and shown <= here and slot.preps <= {""}:  # who gets it need not be known
+                unfit = replace(chosen.filling, unfit=[f"There is no {value} here."])
+                self.almost.append(replace(chosen, filling=unfit))
+                return None
+            if chosen.filling.refers and of_kind(slot, firm):
+                return None
+        return chosen
 
     def _choose_each(self, reading: Reading, mood: Mood) -> list[tuple[Reading, Candidate]]:
         """The calls of a list of pairs, "Pip to the pond and Bolt to the shed"; empty where it is none."""
@@ -273,7 +321,7 @@ class Comprehension:
                 continue  # a question about an action is not the action; what tells may answer it
             # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
             # next best: that would do something else altogether.
-            if candidate.opposite or candidate.alien or self.is_disabled(candidate.tool.card):
+            if candidate.opposite or candidate.alien or is_disabled(candidate.tool.card, self.request):
                 return None
             if not candidate.grounded:
                 continue
@@ -287,10 +335,6 @@ class Comprehension:
                 return None
         return None
 
-    def is_disabled(self, card: ToolCard) -> bool:
-        disabled = self.request.disabled_skills
-        return card.name in disabled or (card.skill is not None and card.skill in disabled)
-
     def _call(self, index: int, clause: Clause, best: Candidate, reading: Reading) -> None:
         before = len(self.steps)
         calls: list[PlannedCall] = []
@@ -301,7 +345,7 @@ class Comprehension:
             return
         for values in inputs:
             number = sum(len(step.calls) for step in self.steps) + len(calls) + 1
-            calls.append(_planned(best.tool.card, values, number))
+            calls.append(planned(best.tool.card, values, number))
         calls = [call for call in calls if not self._repeats(call)]
         if not calls or number > _MAX_CALLS:
             self.cut |= bool(calls)
@@ -317,5 +361,12 @@ class Comprehension:
         return last.tool_path == call.tool_path and last.input == call.input
 
 
-def _planned(card: ToolCard, values: dict[str, Any], number: int) -> PlannedCall:
+def planned(card: ToolCard, values: dict[str, Any], number: int = 1) -> PlannedCall:
     return PlannedCall(tool_id=f"{card.name}{number}", tool_path=card.name, input=values)
+
+
+def is_disabled(card: ToolCard, request: NarratorRequest) -> bool:
+    """Tell if the tool, or the skill it is of, is switched off for this request."""
+    return card.name in request.disabled_skills or (
+        card.skill is not None and card.skill in request.disabled_skills
+    )

@@ -14,7 +14,15 @@ from narratoria.narrator.english.mood import Mood
 from narratoria.narrator.english.tokens import closed_up
 from narratoria.narrator.english.words import NOUNISH, VERBS, split_name
 from narratoria.narrator.local.catalogue_knowledge import Knowledge
-from narratoria.narrator.local.comprehension import MAX_PROMPT, Comprehension, Step
+from narratoria.narrator.local.comprehension import (
+    MAX_PROMPT,
+    Comprehension,
+    Scene,
+    Step,
+    is_disabled,
+    planned,
+)
+from narratoria.narrator.local.near_calls import NearCall, call_in_form
 from narratoria.narrator.local.suggestions import Offer, suggest
 from narratoria.narrator.local.tool_matching import Candidate
 from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal
@@ -27,6 +35,7 @@ WHICH: Final = "Which of the two do you mean?"
 CONDITION: Final = "I cannot tell whether that is so. Say what is to be done, and I will do it."
 CUT: Final = "That was more than I can take in at once: what comes last is left undone."
 TOO_LONG: Final = "That is more than I can take in at once. Say it in shorter requests, one after the other."
+NEARLY: Final = "I am not sure what you mean. Is it one of these?"
 UNKNOWN: Final = "I don't know how to do that here."
 _BACK: Final[dict[str, str]] = entry("replies.said_back")
 
@@ -39,10 +48,11 @@ class LocalNarrator:
     def __init__(self, embedder: Embedder, *, threshold: float = 0.0) -> None:
         """`threshold` is added to what a tool must score to be called: above 0 refuses more, below 0 less."""
         self._knowledge = Knowledge(embedder, threshold)
+        self._choices: Sequence[str] = ()  # of the last plan: what it may mean besides
 
     def declare(self, speaker: str = "") -> Declaration:
         """Return what the narrator declares of itself."""
-        return Declaration(lists_calls="always")
+        return Declaration(lists_calls="always", choices=self._choices)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         """The plan for `request.prompt`, or `Refusal`. It thinks in a thread: the loop stays free."""
@@ -50,12 +60,23 @@ class LocalNarrator:
 
     def plan_now(self, request: NarratorRequest) -> PlanDocument:
         """Return the plan for a request, without a thread of its own."""
+        self._choices = ()
+        scene = Scene(self._knowledge, request)
+        form = call_in_form(request.prompt[:MAX_PROMPT], scene.index.tools, scene.finder.entities)
+        if form is not None and not is_disabled(form.tool.card, request):
+            return request.answer(None, [planned(form.tool.card, dict(form.input))])
         written = quoted_after_colon(request.prompt[:MAX_PROMPT])
         if written is not None:
             quoting = replace(request, prompt=written[0])
             if self.comprehend(quoting).takes_down(written[1]):
-                return _Answer(self.comprehend(quoting)).plan()
-        return _Answer(self.comprehend(request)).plan()
+                return self._answer(quoting)
+        return self._answer(request)
+
+    def _answer(self, request: NarratorRequest) -> PlanDocument:
+        answer = _Answer(self.comprehend(request))
+        plan = answer.plan()
+        self._choices = answer.near() if answer.heard.unknown else ()
+        return plan
 
     def comprehend(self, request: NarratorRequest) -> Comprehension:
         """A prompt that is still to be understood, by what is known here."""
@@ -128,7 +149,8 @@ class _Answer:
         return f"{not_understood(self.heard.unknown[0])}{rest}{more}"
 
     def _refusal(self) -> Refusal:
-        choices = self._suggestions()
+        near = self.near()
+        choices = list(dict.fromkeys((*near, *self._suggestions())))[:_CHOICES]
         if self.heard.conditional:
             return Refusal(CONDITION, choices)
         if self.heard.cut and not self.heard.almost:
@@ -139,11 +161,27 @@ class _Answer:
             return Refusal(WHICH, choices)
         if self.held_back and self.heard.unknown:
             return Refusal(f"{not_understood(self.heard.unknown[0])} So nothing is done.", choices)
+        if near:
+            return Refusal(NEARLY, choices)
         return Refusal(UNKNOWN, choices)
+
+    def near(self) -> list[str]:
+        """The calls that were nearly understood or held back, as requests: in the words of an example, else a form."""
+        taken = {id(step) for step in self.steps}
+        tools = {tool.card.name: tool for tool in self.heard.index.tools}
+        late = [call for step in self.heard.steps if id(step) not in taken for call in step.calls]
+        calls = [NearCall(tools[call.tool_path], call.input) for call in late]
+        trials = _Trials(self.heard)
+        found: dict[str, None] = {}
+        for call in (*calls, *self.heard.near_calls()):
+            found.setdefault(next((text for text in call.wordings if trials.leads_to(text, call)), call.form))
+            if len(found) == _CHOICES:
+                break
+        return list(found)
 
     def _suggestions(self) -> list[str]:
         """Two or three things that can be done, nearest to what was asked first."""
-        tools = [tool for tool in self.heard.likeliest(_WEIGHED) if not self.heard.is_disabled(tool.card)]
+        tools = [tool for tool in self.heard.likeliest(_WEIGHED) if not is_disabled(tool.card, self.request)]
         if self.heard.almost:
             wanted = self.heard.almost[0].tool
             tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
@@ -183,6 +221,10 @@ class _Trials:
         """Tell if it leads to its tool alone, and to the things it names."""
         trial = self._tried.get(offer.text) or self._listen(offer.text)
         return trial.reaches(offer.tool.card, offer.values)
+
+    def leads_to(self, text: str, call: NearCall) -> bool:
+        """Tell if a text leads to this call alone."""
+        return self._listen(text).leads_to(call)
 
     def _listen(self, text: str) -> Comprehension:
         request = replace(self._heard.request, prompt=text, history=())

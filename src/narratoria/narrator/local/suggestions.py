@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from narratoria.narrator.embedding.vectors import Vectors
 from narratoria.narrator.english import words as en
 from narratoria.narrator.english.named_things import Entity, is_person, names_animal, names_somebody
+from narratoria.narrator.local.near_calls import of_kind
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
 _CONSIDERED: Final = 24  # things weighed for a slot; a refusal should not take longer than a plan
@@ -253,7 +254,7 @@ class _Stock:
         free = [
             one for one in self.things if (name, one.value) not in self.taken and one.value not in besides
         ]
-        kind = _of_kind(slot, free)
+        kind = of_kind(slot, free)
         fitting = kind or [thing for thing in free if slot.person == is_person(thing)] or free
         if not fitting:
             return as_shown
@@ -275,12 +276,3 @@ class _Stock:
             # A memory of the tower makes nobody eat it: only what fits by itself is favoured.
             scores.append(score + self.favour.get(thing.value, 0.0) * (fit or score > _FITTING))
         return scores
-
-
-def _of_kind(slot: Slot, things: Sequence[Entity]) -> list[Entity]:
-    """Those that are called or kept as what the slot takes: `rooms` for a room, `furniture` for a piece of it."""
-    return (
-        [thing for thing in things if thing.holder in slot.words or thing.stems[-1] in slot.words]
-        or [thing for thing in things if thing.holders & slot.words]
-        or [thing for thing in things if thing.holder in slot.described]
-    )

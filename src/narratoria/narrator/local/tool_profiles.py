@@ -278,7 +278,10 @@ def _polarity(name: str, description: str, examples: Shown) -> tuple[frozenset[s
             sides[value].add(en.stem(reading.verb))
     for side in (True, False):
         sides[not side] |= {WAYS[word] for word in sides[side] & WAYS.keys()}
-    shared = sides[True] & sides[False]
+    # "wash the bus" is shown without the flag as well: the verb says nothing of it.
+    shared = sides[True] & sides[False] | {
+        en.stem(one.verb) for one, values in examples if name not in values
+    }
     return frozenset(sides[True] - shared), frozenset(sides[False] - shared)
 
 
