@@ -111,6 +111,10 @@ def test_no_two_modules_share_a_name():
 PRIVATE = {
     ("narratoria.kinds.environment", "_data"),  # of os.environ: a fifth of the cost of a launch
     (
+        "narratoria.kinds.process.ending",
+        "_exit",
+    ),  # os._exit: an orderly exit waits for the thread that is stuck
+    (
         "narratoria.kinds.process.guardian",
         "_exit",
     ),  # os._exit: a child after fork must not run its parent's handlers

@@ -21,6 +21,7 @@ import click
 from narratoria import __version__
 from narratoria.cli.signals import exit_code, install_signals
 from narratoria.errors import NarratoriaError
+from narratoria.kinds.process.ending import COMMAND_SECONDS, end_within
 from narratoria.unicode_text import escaped
 
 FAILED: Final = 1
@@ -110,6 +111,9 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
+        end_within(
+            COMMAND_SECONDS, exit_code(INTERRUPTED)
+        )  # the exit waits for threads, also for one that is stuck
         sys.exit(exit_code(INTERRUPTED))
     except NarratoriaError as error:
         click.echo(escaped(f"narratoria: {error}", keep="\n\t"), err=True)

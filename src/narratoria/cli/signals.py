@@ -1,4 +1,6 @@
-"""Signals that end a command: TERM and HUP do what Ctrl-C does, and tools get their grace period."""
+"""Signals that end a command: TERM and HUP do what Ctrl-C does, and tools get their grace period. A command that is
+stuck is ended all the same.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+
+from narratoria.kinds.process.ending import COMMAND_SECONDS, end_within
 
 _heard: list[int] = []
 _set_aside: list[Any] = []  # handlers of Ctrl-C that end the command, while another one is in their place
@@ -62,6 +66,8 @@ def exit_code(default: int) -> int:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    if not _heard:  # a stalled loop never sees that its task is cancelled
+        end_within(COMMAND_SECONDS, 128 + number)
     _heard.append(number)
     handler = _set_aside[0] if _set_aside else signal.getsignal(signal.SIGINT)
     if callable(handler):  # asyncio's while it runs, Python's own before and after

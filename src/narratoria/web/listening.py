@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+from types import FrameType
 from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from narratoria.errors import NarratoriaError
+from narratoria.kinds.process.ending import SERVER_SECONDS, end_within
 from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections
 
 EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
@@ -54,6 +56,12 @@ class HttpServer(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(QUEUE)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin the end, which a stalled loop would never see."""
+        if not self.should_exit:
+            end_within(SERVER_SECONDS, 128 + sig)
+        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         stalled = asyncio.get_running_loop().call_later(GRACE_SECONDS / 2, self._connections.end_stalled)
