@@ -175,7 +175,10 @@ async def _fetched(address: str) -> str:
         raise DocumentInvalid(f"{shown_url(address)}: cannot be fetched: {error}") from None
     if answer.status != 200:
         raise DocumentInvalid(f"{shown_url(address)}: cannot be fetched: {answer.status} {answer.reason}")
-    text = answer.content.decode("utf-8", "replace")
+    try:
+        text = answer.content.decode()
+    except UnicodeDecodeError as error:
+        raise DocumentInvalid(f"{shown_url(address)}: not UTF-8 at byte {error.start:,}") from None
     return text if "\n" in text else f"{text}\n"  # a document of one line is still no path
 
 

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from narratoria import bounds, strict_json
 from narratoria.errors import NarratoriaError
+from narratoria.kinds.openapi.plain_yaml import decode_yaml
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # GitHub's own has 12 MB
 MOST_STEPS: Final = 50  # references that lead to references
@@ -124,7 +125,15 @@ def read_document(spec: str | Path | Mapping[str, Any]) -> Document:
             raise DocumentInvalid(f"{path}: cannot be read: {error.strerror or error}") from None
         except bounds.OutOfBounds as error:
             raise DocumentInvalid(f"{path}: {error}") from None
-    return _of_data(_decoded(spec.encode(), "the document"), "the document")
+        except ValueError as error:  # a zero byte, or half a character
+            raise DocumentInvalid(f"{str(spec)[:200]!r} is no path of a file: {error}") from None
+    try:
+        content = spec.encode()
+    except UnicodeEncodeError as error:
+        raise DocumentInvalid(
+            f"the document: half a character (a surrogate) at position {error.start:,}; write the whole one"
+        ) from None
+    return _of_data(_decoded(content, "the document"), "the document")
 
 
 def _of_data(data: Any, where: str) -> Document:
@@ -149,45 +158,9 @@ def _decoded(content: bytes, where: str) -> Any:
 
 
 def _yaml(content: bytes, where: str) -> Any:
-    import yaml  # type: ignore[import-untyped]
-
     if len(content) > YAML_BYTES:
         raise DocumentInvalid(f"{where}: YAML of more than {YAML_BYTES:,} bytes; convert it to JSON")
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):  # type: ignore[misc]  # a date stays a text, as in JSON
-        pass
-
-    Loader.yaml_implicit_resolvers = {
-        first: [one for one in resolvers if one[0] != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in base.yaml_implicit_resolvers.items()
-    }
     try:
-        return _Written().out(yaml.load(content, Loader))  # noqa: S506 - it is a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise DocumentInvalid(f"{where}: not YAML that can be used: {str(error)[:500]}") from None
-
-
-class _Written:
-    """Writes YAML out as JSON has it: keys are texts (the `200` of `responses` is a number), aliases are copies, and
-    there are only so many of them.
-    """
-
-    def __init__(self) -> None:
-        self._left = bounds.MAX_VALUES
-
-    def out(self, value: Any, depth: int = 0) -> Any:
-        self._left -= 1
-        if self._left < 0 or depth > bounds.MAX_DEPTH:
-            raise bounds.OutOfBounds(
-                "it has too many values, or nests too deeply, once its aliases are written out"
-            )
-        if isinstance(value, dict):
-            return {_key(key): self.out(one, depth + 1) for key, one in value.items()}
-        if isinstance(value, list):
-            return [self.out(one, depth + 1) for one in value]
-        return value
-
-
-def _key(key: Any) -> str:
-    return str(key).lower() if isinstance(key, bool) else str(key)
+        return decode_yaml(content)
+    except (ValueError, RecursionError) as error:
+        raise DocumentInvalid(f"{where}: not YAML that can be used: {error}") from None
