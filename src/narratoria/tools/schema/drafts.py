@@ -19,7 +19,8 @@ from narratoria.tools.schema.problems import Schema, compile_schema
 from narratoria.tools.schema.references import Place, References, children
 
 _DIALECT: Final = "json-schema.org/"
-_RECURSION: Final = "narratoria-recursion"
+RECURSION: Final = "narratoria-recursion"
+"""The anchor that stands for `$recursiveAnchor`."""
 _ANCHOR: Final = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
 _SINCE_6: Final = frozenset(("const", "contains", "propertyNames", "examples"))
 _SINCE_7: Final = frozenset(("if", "then", "else"))
@@ -153,11 +154,11 @@ class _Upgrade:
         reference, anchored = node.pop("$recursiveRef", None), node.get("$recursiveAnchor")
         resource = references.resource_of(node)
         if anchored is True and resource is node:
-            node["$dynamicAnchor"] = _RECURSION
+            node["$dynamicAnchor"] = RECURSION
         if reference is None:
             return
         if resource.get("$recursiveAnchor") is True:
-            node["$dynamicRef"] = f"#{_RECURSION}"
+            node["$dynamicRef"] = f"#{RECURSION}"
         elif "$ref" in node:
             node["allOf"] = [*node.get("allOf", ()), {"$ref": "#"}]
         else:

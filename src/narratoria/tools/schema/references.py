@@ -94,10 +94,11 @@ class References:
         return [
             target
             for keyword in REFERENCES
-            if keyword in place.node and (target := self._follow(place, keyword)) is not None
+            if keyword in place.node and (target := self.follow(place, keyword)) is not None
         ]
 
-    def _follow(self, place: Place, keyword: str) -> Place | None:
+    def follow(self, place: Place, keyword: str) -> Place | None:
+        """Return the place that one reference of a place leads to."""
         reference = place.node[keyword]
         if not isinstance(reference, str):
             return None
@@ -137,7 +138,7 @@ class References:
             if place is None or not isinstance(place.node, dict | list):
                 return None
             if part in REFERENCES and isinstance(place.node, dict) and isinstance(place.node.get(part), str):
-                place = self._follow(place, str(part))
+                place = self.follow(place, str(part))
                 continue
             try:
                 place = self.enter(place, place.node[part])

@@ -13,7 +13,7 @@ import jsonschema_rs
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.tools.schema.copying import copied, has_scalars_alone
 from narratoria.tools.schema.defaults import Defaults
-from narratoria.tools.schema.drafts import as_2020_12
+from narratoria.tools.schema.drafts import RECURSION, as_2020_12
 from narratoria.tools.schema.endless import endless_references
 from narratoria.tools.schema.excerpts import show
 from narratoria.tools.schema.narrowing import check_visits, narrowed, unfolds
@@ -83,12 +83,14 @@ def _read(schema: Mapping[str, Any], name: str) -> Schema:
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         got = show(schema.get("type")) if isinstance(schema, Mapping) else show(schema)
         raise ToolValidationError(f'{of_tool(name)}parameters need "type": "object" at the top, got {got}')
-    if (chain := endless_references(dict(schema))) is not None:
+    read = as_2020_12(schema, name)
+    if (chain := endless_references(References(read))) is not None:
+        written = " → ".join(one.removesuffix(RECURSION) for one in chain)
         raise ToolValidationError(
-            f"{of_tool(name)}parameters: $ref {' → '.join(chain)} comes back to itself at the same value; "
+            f"{of_tool(name)}parameters: $ref {written} comes back to itself at the same value; "
             f"let one of them say a type instead"
         )
-    return as_2020_12(schema, name)
+    return read
 
 
 # --- two ways to judge -----------------------------------------------------------------------------------
