@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from narratoria.kinds.openapi.api_file import apis_from_data, read_api
 from narratoria.kinds.openapi.document import DocumentInvalid, read_document
 
 HEAD = "openapi: 3.0.0\n"
@@ -72,3 +74,15 @@ def test_keys_and_dates_are_texts_and_the_rest_is_as_in_yaml() -> None:
 def test_half_a_character_or_a_zero_byte_is_an_invalid_document(spec: str) -> None:
     with pytest.raises(DocumentInvalid):
         read_document(spec)
+
+
+async def test_a_fetched_document_that_is_not_utf_8_is_refused_as_a_file_is(api: Any, tmp_path: Path) -> None:
+    content = b'{"openapi": "3.0.0", "info": {"title": "caf\xe9"}, "paths": {}}'
+    api.answer("GET /api.json", (200, {}, content))
+    (fetched,) = apis_from_data({"pets": {"spec": f"{api.url}/api.json"}}).apis
+    with pytest.raises(DocumentInvalid, match="not UTF-8 at byte 43"):
+        await read_api(fetched)
+    file = tmp_path / "api.json"
+    file.write_bytes(content)
+    with pytest.raises(DocumentInvalid, match="not UTF-8"):
+        read_document(file)
