@@ -74,7 +74,14 @@ def go(page: Any, name: str) -> None:
     page.get_by_role("link", name=name, exact=True).click()
 
 
+# Colours in the midst of a change of theme have no contrast to be judged by.
+STILL = """() => document.getAnimations().every(
+    (one) => one.playState !== "running" || one.effect.getComputedTiming().iterations === Infinity
+)"""
+
+
 def clean(page: Any) -> None:
+    page.wait_for_function(STILL)
     found = Axe().run(page).response["violations"]
     assert not found, found
 
