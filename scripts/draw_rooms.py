@@ -27,6 +27,7 @@ ROOMS: Mapping[str, str] = {
     "state": "the state tree: merging and looking up",
     "spelling": "the specifications' own names",
     "strict_json": "JSON without duplicate keys",
+    "json_lines": "the lines of keys in JSON",
     "unicode_text": "text that JSON and a journal can carry",
     "prose": "Markdown as safe HTML",
     "telemetry": "OpenTelemetry: the names and the making of spans and metrics",

@@ -41,7 +41,7 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
 def test_the_toml_of_a_story_is_bounded(tmp_path: Path, text: str) -> None:
     path = tmp_path / "story.toml"
     path.write_text(text)
-    with pytest.raises(StoryInvalid, match=r"story\.toml: "):
+    with pytest.raises(StoryInvalid, match=r"story\.toml:1: "):
         read_toml(path)
     with pytest.raises(LoreInvalid):
         front_matter("cellar", f"+++\n{text}\n+++\nDark.")

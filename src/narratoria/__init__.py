@@ -8,6 +8,7 @@ bounds, toml_lines                limits on documents, the lines of keys in TOML
 typed_values                      values of types, from any thread
 events, state                     the event types, the state tree
 spelling, strict_json             the specifications' own names, JSON without duplicate keys
+json_lines                        the lines of keys in JSON
 unicode_text, prose               text that JSON and a journal can carry, Markdown as safe HTML
 telemetry    OpenTelemetry spans and metrics, made where the program uses it
 tools        the definition of a tool, its context, retry, deadline, schema and contract

@@ -24,12 +24,48 @@ _DOTTED: Final = re.compile(  # a key begins a line, a table or a member
     r"(?m)(?:^|[\[{,])[ \t]*+(?:[\"']?[\w-]++[\"']?[ \t]*+\.[ \t]*+){" + f"{MAX_DEPTH}}}"
 )
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_LEVELS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[][{}]')
+_TOML_LEVELS: Final = re.compile(
+    rb'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'|#[^\n]*|[][{}]', re.DOTALL
+)
 _BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
-class OutOfBounds(ValueError):
+class DocumentFault(ValueError):
+    """A document cannot be used. The message says why; `line` says where, if it is at one place."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+    def at(self, where: object) -> str:
+        """Return the problem behind its place: `FILE:LINE: PROBLEM`."""
+        return f"{where}:{self.line}: {self}" if self.line else f"{where}: {self}"
+
+
+class OutOfBounds(DocumentFault):
     """A document exceeds a limit; the message says which."""
+
+
+class NotUtf8(DocumentFault):
+    """A document is in another encoding."""
+
+
+def text_of(content: bytes) -> str:
+    """Return a text in UTF-8; raise `NotUtf8` with the line if it is none."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise not_utf8(content, error) from None
+
+
+def not_utf8(content: bytes, error: UnicodeDecodeError) -> NotUtf8:
+    """Return the fault of a content that was not decoded."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return NotUtf8("it is UTF-16; save it as UTF-8", 1)
+    line = content.count(b"\n", 0, error.start) + 1
+    return NotUtf8(f"it is not UTF-8 (byte {error.start}); save it as UTF-8", line)
 
 
 def nests_deeper(text: bytes, depth: int) -> bool:
@@ -40,6 +76,16 @@ def nests_deeper(text: bytes, depth: int) -> bool:
     for _ in range(depth):  # each time the innermost go
         left = left.replace(b"[]", b"")
     return b"[" in left
+
+
+def _deep_line(text: bytes, depth: int, pattern: re.Pattern[bytes] = _LEVELS) -> int | None:
+    """Return the line in which a document has more than `depth` levels."""
+    level = 0
+    for found in pattern.finditer(text):
+        level += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(found[0], 0)
+        if level > depth:
+            return text.count(b"\n", 0, found.start()) + 1
+    return None
 
 
 def count_values(text: bytes) -> int:
@@ -54,7 +100,7 @@ def check(text: bytes, *, most_values: int = MAX_VALUES, depth: int = MAX_DEPTH)
     if values > most_values:
         raise OutOfBounds(f"it has about {values:,} values, more than the {most_values:,} allowed")
     if nests_deeper(text, depth):
-        raise OutOfBounds(f"it is nested deeper than {depth} levels")
+        raise OutOfBounds(f"it is nested deeper than {depth} levels", _deep_line(text, depth))
     if not text.isascii():
         text.decode()  # msgspec does not look into the fields it ignores
     return values
@@ -94,13 +140,15 @@ def check_depth(value: Any, depth: int = MAX_DEPTH) -> None:
 
 def decode_toml(text: str, depth: int = MAX_DEPTH) -> dict[str, Any]:
     """Decode a TOML document that somebody else wrote; raise `ValueError` if it is invalid."""
-    if _DOTTED.search(text):  # its reader takes the square of that in time
-        raise OutOfBounds(f"it has a key of more than {MAX_DEPTH} parts")
+    if found := _DOTTED.search(text):  # its reader takes the square of that in time
+        line = text.count("\n", 0, found.end()) + 1
+        raise OutOfBounds(f"it has a key of more than {MAX_DEPTH} parts", line)
     try:
         data = tomllib.loads(text)
-    except RecursionError:
-        raise OutOfBounds(f"it is nested deeper than {depth} levels") from None
-    check_depth(data, depth)
+        check_depth(data, depth)
+    except (RecursionError, OutOfBounds):
+        line_or_none = _deep_line(text.encode(), depth, _TOML_LEVELS)
+        raise OutOfBounds(f"it is nested deeper than {depth} levels", line_or_none) from None
     return data
 
 

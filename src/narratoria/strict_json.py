@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -20,10 +21,22 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"(\s*:)?|[][{}]')
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+"""Some editors write it at the beginning of a file."""
+_AT_BYTE: Final = re.compile(r" \(byte (\d+)\)$")
+_HALF: Final = re.compile(  # of a character beyond the first 65,536, which takes two
+    r"\\u[dD][89abAB]\w\w(?!\\u[dD][c-fC-F]\w\w)|(?<!\\u[dD][89abAB]\w\w)\\u[dD][c-fC-F]\w\w"
+)
+
+HALF_A_CHARACTER: Final = r"it holds half a character, such as \ud800 alone; write whole ones"
 
 
-class DuplicateKey(ValueError):
+class DuplicateKey(bounds.DocumentFault):
     """An object has the same key twice, so one of its values would be dropped."""
+
+
+class NotJson(bounds.DocumentFault):
+    """A text is no JSON."""
 
 
 def decode(source: bytes | str) -> Any:
@@ -35,19 +48,59 @@ def decode(source: bytes | str) -> Any:
     return value
 
 
-def read(content: bytes) -> Any:
-    """The value of a JSON document that a person wrote or a file holds. Raises `ValueError`, which says what is wrong:
-    not JSON, a key twice (and where), half a character, or more than `bounds` allows.
+def read(content: bytes, first_line: int = 1) -> Any:
+    """The value of a JSON document that a person wrote or a file holds; a byte order mark is read over. Raises
+    `DocumentFault`, which says what is wrong and in which line: not JSON, not UTF-8, a key twice, half a character, or
+    more than `bounds` allows. The document begins in the line `first_line` of its file.
     """
+    content = content.removeprefix(BYTE_ORDER_MARK)
     try:
         bounds.check(content)
         return decode(content)
-    except bounds.OutOfBounds:
-        raise
-    except DuplicateKey as error:
-        raise DuplicateKey(f"{error} ({place_of_duplicate(content.decode())}); keep one of the two") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON: {why_unreadable(content, error)}") from None
+        fault = _fault(content, error, first_line)
+    raise fault
+
+
+def read_file(path: Path, most: int = bounds.MAX_FILE) -> Any:
+    """The value of a JSON file. Raises `DocumentFault`, or `OSError` if it cannot be read."""
+    return read(bounds.read_file(path, most))
+
+
+def read_lines(path: Path, most: int | None = None) -> list[tuple[int, Any]]:
+    """The values of a JSON Lines file with their lines, at most so many. Raises as `read_file` does."""
+    found: list[tuple[int, Any]] = []
+    for number, line in enumerate(bounds.read_file(path).split(b"\n"), 1):
+        if most is not None and len(found) == most:
+            break
+        if line.strip():
+            found.append((number, read(line, number)))
+    return found
+
+
+def _fault(content: bytes, error: Exception, first_line: int) -> bounds.DocumentFault:
+    """Return why a document was refused, with its line; the decoder tells a byte at most."""
+    before = first_line - 1
+    if isinstance(error, UnicodeDecodeError):
+        error = bounds.not_utf8(content, error)
+    if isinstance(error, DuplicateKey):
+        line, column = place_of_duplicate(content.decode())
+        line += before
+        return DuplicateKey(f"{error} (line {line}, column {column}); keep one of the two", line)
+    if isinstance(error, bounds.DocumentFault):
+        error.line = error.line and error.line + before
+        return error
+    text = content.decode()
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as wrong:
+        return NotJson(f"not JSON: {wrong.msg} (column {wrong.colno})", wrong.lineno + before)
+    except (ValueError, RecursionError):
+        pass
+    why = why_unreadable(text, error)
+    half, byte = _HALF.search(text) if why == HALF_A_CHARACTER else None, _AT_BYTE.search(why)
+    start = len(text[: half.start()].encode()) if half else int(byte[1]) if byte else 0
+    return NotJson(f"not JSON: {_AT_BYTE.sub('', why)}", content.count(b"\n", 0, start) + first_line)
 
 
 def why_unreadable(source: bytes | str, error: Exception) -> str:
@@ -60,7 +113,7 @@ def why_unreadable(source: bytes | str, error: Exception) -> str:
     except UnicodeDecodeError as wrong:
         return f"it is not UTF-8 (byte {wrong.start}); save it as UTF-8"
     except UnicodeEncodeError:
-        return r"it holds half a character, such as \ud800 alone; write whole ones"
+        return HALF_A_CHARACTER
     except (ValueError, RecursionError):
         pass
     return str(error)
@@ -114,7 +167,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def place_of_duplicate(text: str) -> str:
+def place_of_duplicate(text: str) -> tuple[int, int]:
     """Tell where the first repeated key of a JSON text stands: its line, and its column in it."""
     seen: list[set[str] | None] = []
     for token in _TOKENS.finditer(text):
@@ -127,9 +180,9 @@ def place_of_duplicate(text: str) -> str:
             key = json.loads(token[0][: token.start(1) - token.start()])
             if key in keys:
                 line = text.count("\n", 0, token.start()) + 1
-                return f"line {line}, column {token.start() - text.rfind(chr(10), 0, token.start())}"
+                return line, token.start() - text.rfind("\n", 0, token.start())
             keys.add(key)
-    return ""
+    return 1, 1
 
 
 def _no_constant(name: str) -> NoReturn:

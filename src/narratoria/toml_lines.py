@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -26,23 +27,46 @@ _SCALAR: Final = re.compile(
     r"[^\s,#\]}]+(?: \d[^\s,#\]}]*)?"
 )  # a date and its time have a space between them
 _PART: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
-_AT_LINE: Final = re.compile(r"\(at line (\d+)")
+_AT_LINE: Final = re.compile(r"\(at line (\d+), column (\d+)\)")
+_AT_PLACE: Final = re.compile(r" \(at [^()]*\)$")
+_INLINE_TWICE: Final = re.compile(r"Duplicate inline table key ('.*')")
+_BOM: Final = "\ufeff"
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file of a story, or `StoryInvalid` with the line."""
+    """A TOML file of a story, or `StoryInvalid` with the line. A byte order mark is read over."""
+    text = ""
     try:
-        return bounds.decode_toml(bounds.read_file(path).decode())
+        text = bounds.text_of(bounds.read_file(path)).removeprefix(_BOM)
+        return bounds.decode_toml(text)
     except FileNotFoundError:
         problem, line = "there is no such file; a story needs it", None
     except tomllib.TOMLDecodeError as error:
-        found = _AT_LINE.search(str(error))
-        problem, line = f"not TOML: {error}", int(found[1]) if found else None
-    except bounds.OutOfBounds as error:
-        problem, line = str(error), None
-    except (OSError, UnicodeDecodeError) as error:
+        problem, line = toml_fault(text, error)
+    except bounds.DocumentFault as error:
+        problem, line = str(error), error.line
+    except OSError as error:
         problem, line = f"cannot be read: {error}", None
     raise StoryInvalid.of([StoryProblem(path, line, problem)])
+
+
+def toml_fault(text: str, error: tomllib.TOMLDecodeError) -> tuple[str, int]:
+    """Return the problem of a text that is no TOML, and its line."""
+    lines = text.split("\n")
+    line, column = len(lines), len(lines[-1]) + 1  # at the end
+    if found := _AT_LINE.search(str(error)):
+        line, column = int(found[1]), int(found[2])
+    problem = _AT_PLACE.sub("", str(error))
+    if problem == "Cannot overwrite a value":
+        twice = _Walk("\n".join([*lines[: line - 1], lines[line - 1][: column - 1]])).key_twice()
+        if twice is not None:
+            key, first, line = twice
+            return f"the key {key!r} is there twice, first in line {first}; keep one of the two", line
+    if found := _INLINE_TWICE.match(problem):
+        return f"the key {found[1]} is there twice; keep one of the two", line
+    if problem.startswith("Cannot declare"):
+        return f"the table {lines[line - 1].strip()} is there twice; join the two", line
+    return f"not TOML: {problem} (column {column})", line
 
 
 def toml_problem(
@@ -53,15 +77,16 @@ def toml_problem(
 
 
 def line_of(path: Path, key: str | KeyPath) -> int | None:
-    """Return the line of a key in a file, or that of the nearest table around it; None if the file cannot be read.
-
-    The table around all keys begins in line 1.
-    """
+    """Return the line of a key in a file, or that of the nearest table around it; None if the file cannot be read."""
     try:
-        lines = key_lines(bounds.read_file(path).decode())
+        lines = key_lines(bounds.read_file(path).decode().removeprefix(_BOM))
     except (OSError, ValueError):
         return None
-    place = key_path(key) if isinstance(key, str) else tuple(key)
+    return nearest_line(lines, key_path(key) if isinstance(key, str) else key)
+
+
+def nearest_line(lines: Mapping[KeyPath, int], place: KeyPath) -> int:
+    """Return the line of a key, or that of the nearest table around it. The one around all keys begins in line 1."""
     while place:
         if place in lines:
             return lines[place]
@@ -89,7 +114,13 @@ class _Walk:
         self.at = 0
         self.lines: dict[KeyPath, int] = {}
         self.sizes: dict[KeyPath, int] = {}  # elements of arrays of tables so far
+        self.twice: tuple[str, int, int] | None = None  # the first key that is there twice, and its lines
         self._counted = (0, 1)  # a place, and its line
+
+    def key_twice(self) -> tuple[str, int, int] | None:
+        """Return the first key that is there twice, with its lines. The text is valid but for that."""
+        self.document()
+        return self.twice
 
     def document(self) -> None:
         table: KeyPath = ()
@@ -125,9 +156,13 @@ class _Walk:
     def _pair(self, table: KeyPath) -> None:
         start = self.at
         place = table
-        for name in self._keys():
+        names = self._keys()
+        for number, name in enumerate(names, 1):
             place = (*place, name)
-            self._note(place, start)
+            first = self.lines.get(place)
+            line = self._note(place, start)
+            if number == len(names) and first is not None and self.twice is None:
+                self.twice = ".".join(names), first, line
         self.at = self.text.find("=", self.at) + 1
         self._value(place)
 
@@ -179,8 +214,9 @@ class _Walk:
             at += 1
         return at
 
-    def _note(self, place: KeyPath, start: int) -> None:
+    def _note(self, place: KeyPath, start: int) -> int:
         at, line = self._counted
         line += self.text.count("\n", at, start)
         self._counted = start, line
         self.lines.setdefault(place, line)
+        return line

@@ -109,7 +109,7 @@ def test_the_environment_comes_before_the_choice_and_the_choice_before_openai(ho
     own = {"NARRATORIA_LLM_URL": "http://127.0.0.1:2/v1"}
     assert chosen_model.environment(own) == own and chosen_model.adapter(own) is None
     (home / "model.json").write_text("{")
-    assert "model.json: cannot be used" in chosen_model.missing({})
+    assert "model.json:1: cannot be used" in chosen_model.missing({})
 
 
 async def test_the_chosen_model_is_asked_with_its_key_and_only_at_its_own_server(home: Path) -> None:

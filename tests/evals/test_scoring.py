@@ -271,7 +271,7 @@ def test_a_broken_catalogue_is_named_with_the_key(
     broken = {key: value for key, value in {**CATALOGUE, **change}.items() if value is not None}
     (tmp_path / "catalogues" / "tiny.json").write_text(json.dumps(broken))
     with pytest.raises(
-        EvaluationSetInvalid, match=rf"tiny\.json: {complaint}|tiny\.json: tools.*{complaint}"
+        EvaluationSetInvalid, match=rf"tiny\.json, line 1: {complaint}|tiny\.json, line 1: tools.*{complaint}"
     ):
         load_set(file)
 
@@ -287,7 +287,7 @@ def test_a_catalogue_as_the_docs_tell_it_is_called_by_its_file(tmp_path: Path) -
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     file = tiny(tmp_path, TAKE_CUP)
     (tmp_path / "catalogues" / "tiny.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(EvaluationSetInvalid, match=r"tiny\.json: cannot be read"):
+    with pytest.raises(EvaluationSetInvalid, match=r"tiny\.json, line 1: it is UTF-16"):
         load_set(file)
 
 

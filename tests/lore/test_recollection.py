@@ -120,7 +120,7 @@ async def test_a_lore_file_that_is_no_text_is_named_and_hides_nothing_else(lore:
     game = Game.new(Story.load(lore.parent), narrator=mine, generation_timeout=20)
     notices = Notices(game.session)
     game.begin()
-    assert notices.messages == ["lore: left out: cafe.md is not UTF-8 (byte 7); save it as UTF-8"]
+    assert notices.messages == ["lore: left out: cafe.md:1: it is not UTF-8 (byte 7); save it as UTF-8"]
     await game.prompt("examine the door")
     assert "Osk the Blind carved the door." in mine.told
 
@@ -174,7 +174,7 @@ async def test_a_storys_guidance_for_a_skill_reaches_its_model(
 def test_guidance_that_is_no_text_is_a_mistake_that_names_its_file(lore: Path) -> None:
     (lore.parent / "skills").mkdir(exist_ok=True)
     (lore.parent / "skills" / "torch-lighter.md").write_bytes(b"\xff")
-    with pytest.raises(StoryInvalid, match=r"skills.*torch-lighter\.md is not UTF-8"):
+    with pytest.raises(StoryInvalid, match=r"skills.*torch-lighter\.md:1: it is not UTF-8"):
         Story.load(lore.parent)
 
 

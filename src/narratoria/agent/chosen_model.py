@@ -106,11 +106,14 @@ def choice() -> ModelChoice | None:
     """Return the person's choice; None if there is none. Raise `ChoiceInvalid` for a file that cannot be used."""
     path = _file()
     try:
-        return checked(convert(strict_json.read(bounds.read_file(path, _MOST)), ModelChoice))
+        return checked(convert(strict_json.read_file(path, _MOST), ModelChoice))
     except FileNotFoundError:
         return None
     except ChoiceInvalid as error:
         raise ChoiceInvalid(f"{path}: {error}") from None
+    except bounds.DocumentFault as error:
+        where = f"{path}:{error.line}" if error.line else path
+        raise ChoiceInvalid(f"{where}: cannot be used: {error}; choose a model again") from None
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise ChoiceInvalid(f"{path}: cannot be used: {error}; choose a model again") from None
 

@@ -14,7 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from narratoria.bounds import read_file, read_stream
+from narratoria.bounds import DocumentFault, read_file, read_stream
 from narratoria.errors import ToolValidationError
 from narratoria.run.plan import CallResult
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
@@ -84,19 +84,15 @@ def read_json(option: str, text: str) -> Any:
             source = os.fsencode(text)  # what the shell gave us, whatever the locale makes of it
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"{file or text}: {error}", param_hint=option) from None
-    from narratoria.strict_json import decode  # not every command reads JSON
+    from narratoria.strict_json import read  # not every command reads JSON
 
     try:
-        value = decode(source)
-    except UnicodeDecodeError as error:
-        raise click.BadParameter(f"not UTF-8 at byte {error.start}", param_hint=option) from None
-    except RecursionError:
-        raise click.BadParameter("nested too deeply", param_hint=option) from None
-    except ValueError as error:  # of msgspec and of the look for duplicate keys
-        what = f"{file}: not JSON" if file is not None else "not JSON"
+        return read(source)
+    except DocumentFault as error:
         hint = f"; if it is a file, there is no {text} here" if file is None and _PATH.fullmatch(text) else ""
-        raise click.BadParameter(f"{what}: {error}{hint}", param_hint=option) from None
-    return value
+        place = "standard input" if text == "-" else file
+        what = error.at(place) if place is not None else f"{error}{hint}"
+        raise click.BadParameter(what, param_hint=option) from None
 
 
 def _is_file(text: str) -> bool:

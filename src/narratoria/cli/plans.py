@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from narratoria.bounds import read_file, read_stream
+from narratoria.bounds import DocumentFault, read_file, read_stream, text_of
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.approval_options import TerminalApprover, approval_options
 from narratoria.cli.completion import SESSION
@@ -46,10 +46,9 @@ _grant = click.option("--grant", multiple=True, metavar="PERMISSION", help="Gran
 
 def _read(path: Path) -> str:
     try:
-        return (read_stream(sys.stdin.buffer) if str(path) == "-" else read_file(path)).decode()
-    except UnicodeDecodeError as error:
-        told = f"it is not UTF-8 (byte {error.start}); save it as UTF-8"
-        raise click.BadParameter(f"{path}: {told}", param_hint="PLAN.json") from None
+        return text_of(read_stream(sys.stdin.buffer) if str(path) == "-" else read_file(path))
+    except DocumentFault as error:
+        raise click.BadParameter(error.at(path), param_hint="PLAN.json") from None
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"{path}: {error}", param_hint="PLAN.json") from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import jsonschema_rs
 import msgspec
 
-from narratoria import bounds, strict_json
+from narratoria import bounds, json_lines, strict_json
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 from narratoria.narrator.protocol import ToolCard
@@ -99,21 +99,24 @@ def invalid(where: str, key: str, problem: str) -> EvaluationSetInvalid:
 
 def load_catalogue(path: Path) -> Catalogue:
     """A `catalogues/NAME.json`: `tools`, and if you like `name` (else the file's), `state` and `premise`."""
-    where = str(path)
-    data = _json(read_text(path), where)
-    found = read_as(_Catalogue, data, lambda key, problem: invalid(where, key, problem))
+    data = _object(_read(path, strict_json.read_file), str(path))
+
+    def wrong(key: str, problem: str) -> EvaluationSetInvalid:
+        return invalid(f"{path}, line {json_lines.line_of(path, key)}", key, problem)
+
+    found = read_as(_Catalogue, data, wrong)
     names = [tool.name for tool in found.tools]
     for index, tool in enumerate(found.tools):
         if tool.name in names[:index]:
-            raise invalid(where, f"tools[{index}].name", f"a second tool called {tool.name!r}; rename one")
+            raise wrong(f"tools[{index}].name", f"a second tool called {tool.name!r}; rename one")
         try:
             jsonschema_rs.validator_for(tool.parameters)
             properties = tool.parameters.get("properties", {}).values()
         except ValueError as error:
             first = str(error).partition("\n")[0]
-            raise invalid(where, f"tools[{index}].parameters", f"no JSON Schema: {first}") from None
+            raise wrong(f"tools[{index}].parameters", f"no JSON Schema: {first}") from None
         if not all(isinstance(one, Mapping) for one in properties):
-            raise invalid(where, f"tools[{index}].parameters", "each of the properties must be an object")
+            raise wrong(f"tools[{index}].parameters", "each of the properties must be an object")
     cards = [
         ToolCard(tool.name, tool.description, tool.parameters, raw.get("examples", ()), tool.skill or None)
         for tool, raw in zip(found.tools, data["tools"], strict=True)
@@ -154,30 +157,25 @@ def _case(path: Path, where: str, data: JsonObject, catalogues: dict[str, Catalo
     return Case(catalogues[name], line.prompt, line.calls, line.order, line.alternatives, line.tags)
 
 
-def read_text(path: Path) -> str:
-    try:
-        return bounds.read_file(path).decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise EvaluationSetInvalid(f"{path}: cannot be read: {error}; it must be a file in UTF-8") from None
-
-
 def read_lines(path: Path, most: int | None = None) -> list[tuple[str, dict[str, Any]]]:
     """The objects of a JSON Lines file, at most so many, each with the words for where it stands."""
-    found: list[tuple[str, dict[str, Any]]] = []
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if line.strip() and (most is None or len(found) < most):
-            found.append((f"{path}, line {number}", _json(line, f"{path}, line {number}")))
+    found = [(f"{path}, line {number}", data) for number, data in _read(path, strict_json.read_lines, most)]
     if not found:
-        how = "write one JSON object per line, as evals/README.md tells"
-        raise EvaluationSetInvalid(f"{path}: no prompts; {how}")
-    return found
+        raise EvaluationSetInvalid(f"{path}: no prompts; write one object per line, as evals/README.md tells")
+    return [(where, _object(data, where)) for where, data in found]
 
 
-def _json(text: str, where: str) -> dict[str, Any]:
+def _read(path: Path, read: Callable[..., Any], *options: Any) -> Any:
     try:
-        data = strict_json.read(text.encode())
-    except ValueError as error:
+        return read(path, *options)
+    except bounds.DocumentFault as error:
+        where = f"{path}, line {error.line}" if error.line else path
         raise EvaluationSetInvalid(f"{where}: {error}") from None
+    except OSError as error:
+        raise EvaluationSetInvalid(f"{path}: cannot be read: {error}; it must be a file") from None
+
+
+def _object(data: Any, where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise EvaluationSetInvalid(f"{where}: expected an object")
     return data

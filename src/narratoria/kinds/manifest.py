@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -12,13 +13,13 @@ import msgspec
 from narratoria import bounds
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.events import JsonObject
+from narratoria.json_lines import line_of
 from narratoria.kinds.environment import named
-from narratoria.strict_json import read, with_integers
+from narratoria.strict_json import read_file, with_integers
 from narratoria.tools import schema
 from narratoria.tools.contract import effects_from_data, preconditions_from_data
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import policy_from_data
-from narratoria.tools.schema.excerpts import excerpt
 from narratoria.tools.schema.tables import table_problems
 from narratoria.tools.tool import Approval
 from narratoria.unicode_text import legible
@@ -112,23 +113,28 @@ def load_manifest(executable: Path) -> Manifest:
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest in the file `path`."""
-    return parse_manifest(manifest_data(path), where=str(path))
+    return parse_manifest(manifest_data(path), where=str(path), file=path)
 
 
 def manifest_data(path: Path) -> Any:
-    """The JSON in the manifest `path`, not yet checked. A `ToolValidationError` names the file."""
+    """The JSON in the manifest `path`, not yet checked. A `ToolValidationError` names the file and the line."""
     try:
-        return read(bounds.read_file(path))
-    except ValueError as error:
-        raise ToolValidationError(f"{path}: {excerpt(error)}") from None
+        return read_file(path)
+    except bounds.DocumentFault as error:
+        raise ToolValidationError(error.at(path)) from None
     except OSError as error:
         raise ToolValidationError(
             f"{path}: the manifest cannot be read: {error.strerror}; make it a file that you may read"
         ) from None
 
 
-def parse_manifest(data: Any, *, where: str) -> Manifest:
-    """Check a manifest whole, contract included; every problem names the key."""
+def parse_manifest(data: Any, *, where: str, file: Path | None = None) -> Manifest:
+    """Check a manifest whole, contract included; every problem names the key, and the line in its file."""
+
+    def invalid(key: str, problem: object) -> ToolValidationError:
+        line = line_of(file, key) if file is not None else None
+        return ToolValidationError(f"{where}:{line}: {problem}" if line else f"{where}: {problem}")
+
     if isinstance(data, dict):
         numbers = {
             "limits": with_integers(data.get("limits")),
@@ -139,20 +145,33 @@ def parse_manifest(data: Any, *, where: str) -> Manifest:
         check_seconds("timeout", data.get("timeout") if isinstance(data, dict) else None, LONGEST_TIMEOUT)
         manifest: Manifest = _parse(data)
     except ArgumentsInvalid as error:
-        told = "; ".join(f"{key}: {problem}" for key, problem in table_problems(error))
-        raise ToolValidationError(f"{where}: {told}") from None
+        told = table_problems(error)
+        problem = "; ".join(f"{key}: {problem}" for key, problem in told)
+        raise invalid(told[0][0] if told else "", problem) from None
     except ToolValidationError as error:
-        raise ToolValidationError(f"{where}: {error}") from None
-    try:
-        preconditions_from_data(manifest.preconditions, name=manifest.name, checks=_AnyCheck())
-        effects_from_data(manifest.effects, name=manifest.name)
-        if manifest.retry is not None:
-            policy_from_data(manifest.retry, name=manifest.name)
-        schema.parser_for_schema(manifest.parameters, name=manifest.name)
-        named(manifest.env)
-    except ToolValidationError as error:
-        raise ToolValidationError(f"{where}: {error}") from None
+        raise invalid("timeout", error) from None
+    for key, check in _CONTRACT.items():
+        try:
+            check(manifest)
+        except ToolValidationError as error:
+            raise invalid(key, error) from None
     return manifest
+
+
+def _check_retry(manifest: Manifest) -> None:
+    if manifest.retry is not None:
+        policy_from_data(manifest.retry, name=manifest.name)
+
+
+_CONTRACT: Final[dict[str, Callable[[Manifest], object]]] = {
+    "preconditions": lambda one: preconditions_from_data(
+        one.preconditions, name=one.name, checks=_AnyCheck()
+    ),
+    "effects": lambda one: effects_from_data(one.effects, name=one.name),
+    "retry": _check_retry,
+    "parameters": lambda one: schema.parser_for_schema(one.parameters, name=one.name),
+    "env": lambda one: named(one.env),
+}
 
 
 class _AnyCheck(dict[str, Any]):

@@ -15,6 +15,7 @@ import msgspec
 from narratoria import bounds
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
+from narratoria.toml_lines import key_lines, key_path, nearest_line, toml_fault
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
 from narratoria.tools.contract.regex import Regex, compile_regex
@@ -135,17 +136,19 @@ class _FrontMatter(Table, frozen=True, kw_only=True):
 
 def _entry(name: str, header: str) -> LoreEntry:
     def invalid(key: str, problem: str) -> LoreInvalid:
-        return LoreInvalid(f"lore {name!r}: key {key!r}: {problem}")
+        line = nearest_line(key_lines(header), key_path(key))
+        return LoreInvalid(f"lore {name!r}, line {line + 1}: key {key!r}: {problem}")  # +++ is in line 1
 
     try:
         table = read_as(_FrontMatter, bounds.decode_toml(header), invalid)
         when = condition(table.when)
     except tomllib.TOMLDecodeError as error:
-        raise LoreInvalid(f"lore {name!r}: the lines between +++ are not TOML: {error}") from None
+        problem, line = toml_fault(header, error)
+        raise LoreInvalid(f"lore {name!r}, line {line + 1}: between +++: {problem}") from None
     except ConditionError as error:
         raise invalid("when", str(error)) from None
     except bounds.OutOfBounds as error:
-        raise LoreInvalid(f"lore {name!r}: the lines between +++: {error}") from None
+        raise LoreInvalid(f"lore {name!r}, line {(error.line or 0) + 1}: between +++: {error}") from None
     return LoreEntry(
         "", table.keywords, table.also, table.logic, when, table.always, order=table.order, name=name
     )

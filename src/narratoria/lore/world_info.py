@@ -20,7 +20,6 @@ from narratoria.lore.entries import Logic, LoreEntry, LoreInvalid, expression
 SUFFIXES: Final = (".json", ".png")
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_ENTRIES: Final = 20_000
-_BOM: Final = b"\xef\xbb\xbf"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _LOGIC: Final[Mapping[int, Logic]] = {0: "any", 1: "not_all", 2: "not_any", 3: "all"}
 _MACRO: Final = re.compile(r"\{\{(char|user)\}\}|<(char|user)>", re.IGNORECASE)
@@ -56,7 +55,7 @@ def import_file(path: Path) -> ImportedLore:
         data = bounds.read_file(path, MAX_BYTES)
     except OSError as error:
         raise ImportRejected(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (bounds.OutOfBounds, strict_json.DuplicateKey) as error:
+    except bounds.OutOfBounds as error:
         raise ImportRejected(f"{path}: {error}") from None
     return import_data(decode(data, str(path)), path.stem, str(path))
 
@@ -65,16 +64,16 @@ def decode(data: bytes, where: str) -> Any:
     """Read the document in a file: JSON, or a picture that carries it."""
     if data.startswith(_PNG):
         return _card_in_png(data, where)
-    return _json(data.removeprefix(_BOM), f"{where}: neither a PNG nor JSON")
+    return _json(data, f"{where}: neither a PNG nor JSON")
 
 
 def _json(text: bytes, what: str) -> Any:
     try:
         return strict_json.read(text)
-    except bounds.OutOfBounds as error:
-        raise ImportRejected(f"{what.partition(': neither')[0]}: {error}") from None
-    except ValueError as error:
-        raise ImportRejected(f"{what}: {str(error).removeprefix('not JSON: ')}") from None
+    except (strict_json.NotJson, bounds.NotUtf8) as error:
+        raise ImportRejected(f"{what}: line {error.line}: {str(error).removeprefix('not JSON: ')}") from None
+    except bounds.DocumentFault as error:
+        raise ImportRejected(error.at(what.partition(": neither")[0])) from None
 
 
 def import_data(data: Any, name: str, where: str = "data") -> ImportedLore:

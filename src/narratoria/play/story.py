@@ -8,13 +8,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from narratoria.errors import NarratoriaError, StoryInvalid, StoryProblem
 from narratoria.events import JsonObject
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.load import load_tool
-from narratoria.kinds.manifest import default_name, is_manifest, manifest_data
+from narratoria.kinds.manifest import default_name, manifest_data
 from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.kinds.openapi.api_file import ApiFile
 from narratoria.kinds.tool_files import ToolFile, tool_files
@@ -283,30 +283,16 @@ def _story_tool(one: ToolFile) -> StoryTool:
         data = {} if one.manifest is None else manifest_data(one.manifest)
         definition = load_tool(one.path)
     except NarratoriaError as error:
-        raise _invalid(file, str(error).removeprefix(f"{file}: ")) from error
+        raise _invalid(file, str(error)) from error
     return StoryTool(definition.name, one.path, data, definition)
 
 
-_JSON_KEY: Final = re.compile(r"(?:key )?['\"]?(\w+)")
-
-
 def _invalid(path: Path, problem: str) -> StoryInvalid:
-    return StoryInvalid.of([StoryProblem(path, _json_line(path, problem), problem)])
-
-
-def _json_line(path: Path, problem: str) -> int | None:
-    """Return the line of a manifest that a problem is about: that of the key it names, or of the place it gives."""
-    if not is_manifest(path):
-        return None
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    if found := re.search(r"\(byte (\d+)\)", problem):
-        return text.encode()[: int(found[1])].count(b"\n") + 1
-    key = _JSON_KEY.match(problem)
-    at = text.find(f'"{key[1]}"') if key else -1
-    return text.count("\n", 0, at) + 1 if at >= 0 else None
+    """Return the error for a tool's file; a problem may begin with the file and the line."""
+    found = re.match(re.escape(str(path)) + r"(?::(\d+))?: ", problem)
+    if found is None:
+        return StoryInvalid.of([StoryProblem(path, None, problem)])
+    return StoryInvalid.of([StoryProblem(path, int(found[1]) if found[1] else None, problem[found.end() :])])
 
 
 def _cover_problems(story: Story) -> Iterator[StoryProblem]:

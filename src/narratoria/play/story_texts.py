@@ -27,11 +27,9 @@ def texts(folder: Path) -> tuple[dict[str, str], list[str]]:
     unread: list[str] = []
     for path in sorted(folder.glob("*.md")):
         try:
-            found[path.stem] = bounds.read_file(path).decode().replace("\r\n", "\n")
-        except UnicodeDecodeError as error:
-            unread.append(f"{path.name} is not UTF-8 (byte {error.start}); save it as UTF-8")
-        except bounds.OutOfBounds as error:
-            unread.append(f"{path.name}: {error}")
+            found[path.stem] = bounds.text_of(bounds.read_file(path)).replace("\r\n", "\n")
+        except bounds.DocumentFault as error:
+            unread.append(error.at(path.name))
         except OSError as error:
             unread.append(f"{path.name} cannot be read: {error.strerror or error}")
     return found, unread

@@ -28,7 +28,7 @@ from narratoria.run.plan_problems import (
 )
 from narratoria.run.plan_references import survey
 from narratoria.spelling import StructSpelled, spelled
-from narratoria.strict_json import DuplicateKey, decode, why_unreadable, with_integers
+from narratoria.strict_json import DuplicateKey, decode, place_of_duplicate, why_unreadable, with_integers
 from narratoria.tools.schema.excerpts import excerpt
 from narratoria.typed_values import converter, decoder
 from narratoria.unicode_text import encodes
@@ -97,7 +97,8 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
         try:
             document = decode(text)
         except DuplicateKey as error:
-            raise PlanRejected([f"$: {error}; keep one of the two"]) from None
+            line, column = place_of_duplicate(text if isinstance(text, str) else text.decode())
+            raise PlanRejected([f"$: {error} (line {line}, column {column}); keep one of the two"]) from None
         except RecursionError:
             raise PlanRejected([f"$: nested too deeply; an input has at most {MAX_DEPTH} levels"]) from None
         except ValueError as error:

@@ -171,12 +171,8 @@ def reference_files(root: Path) -> list[Path]:
 
 def _read(folder: Path, path: Path) -> str:
     try:
-        return bounds.read_file(path).decode()
-    except UnicodeDecodeError as error:
-        raise SkillInvalid(
-            folder, [f"{path.name} is not UTF-8 (byte {error.start}); save it as UTF-8"]
-        ) from None
-    except bounds.OutOfBounds as error:
-        raise SkillInvalid(folder, [f"{path.name}: {error}"]) from None
+        return bounds.text_of(bounds.read_file(path))
+    except bounds.DocumentFault as error:
+        raise SkillInvalid(folder, [error.at(path.name)]) from None
     except OSError as error:
         raise SkillInvalid(folder, [f"{path.name} cannot be read: {error.strerror or error}"]) from None

@@ -85,15 +85,13 @@ class SkillSettings:
     def chosen(self) -> JsonObject:
         """Return what the person set; raise `SettingsInvalid` for a file that cannot be read."""
         try:
-            content = bounds.read_file(self.file, MOST)
+            data = strict_json.read_file(self.file, MOST)
         except FileNotFoundError:
             return {}
+        except bounds.DocumentFault as error:
+            raise SettingsInvalid(error.at(self.file)) from None
         except (OSError, ValueError) as error:
             raise SettingsInvalid(f"{self.file}: cannot be read: {error}") from None
-        try:
-            data = strict_json.read(content)
-        except ValueError as error:
-            raise SettingsInvalid(f"{self.file}: {error}") from None
         if not isinstance(data, dict):
             raise SettingsInvalid(f"{self.file}: expected a JSON object")
         return data
@@ -201,10 +199,12 @@ def _read_schema(skill: Skill) -> JsonObject:
     if skill.root is None or not path.exists():
         return {}
     try:
-        data = strict_json.read(bounds.read_file(path, MOST))
+        data = strict_json.read_file(path, MOST)
         if not isinstance(data, dict) or data.get("type") != "object":
             raise ValueError('expected a JSON Schema with "type": "object"')
         schemas.parser_for_schema(data, name=skill.name)
+    except bounds.DocumentFault as error:
+        raise SkillInvalid(_folder(skill), [error.at(SCHEMA_FILE)]) from None
     except (OSError, ValueError, RecursionError, ToolValidationError) as error:
         raise SkillInvalid(_folder(skill), [f"{SCHEMA_FILE}: {error}"]) from None
     return data

@@ -149,7 +149,7 @@ def test_a_file_that_is_no_file_of_servers(tmp_path):
     path = tmp_path / "servers.json"
     for content in ("[", "[]", '{"mcpServers": 3}', '{"mcpServers": {"a": 1}}'):
         path.write_text(content)
-        with pytest.raises(ServersInvalid, match=r"servers\.json: "):
+        with pytest.raises(ServersInvalid, match=r"servers\.json(:1)?: "):
             read_server_file(path)
     with pytest.raises(ServersInvalid, match="cannot be read"):
         read_server_file(tmp_path / "missing.json")

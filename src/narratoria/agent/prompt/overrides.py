@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from narratoria.bounds import DocumentFault
 from narratoria.errors import PromptValidationError
 from narratoria.strict_json import read
 from narratoria.tools.tool import LONGEST_DESCRIPTION, Tool
@@ -24,6 +25,8 @@ class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
         """Read overrides from JSON text."""
         try:
             return convert(read(text.encode() if isinstance(text, str) else text), cls)
+        except DocumentFault as problem:
+            raise PromptValidationError(problem.at("prompt overrides")) from None
         except ValueError as problem:
             raise PromptValidationError(f"prompt overrides: {problem}") from None
 

@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from narratoria import bounds
-from narratoria.strict_json import decode
+from narratoria.strict_json import read
 
 # Each takes time in proportion to the text, closed or not.
 _TEXT: Final = r'"(?:[^"\\\n]|\\.)*"?'
@@ -15,17 +15,15 @@ _LAST_COMMA: Final = re.compile(rf"{_TEXT}|,(?=\s*[}}\]])", re.DOTALL)
 
 
 def decode_with_comments(content: bytes) -> Any:
-    """Return the value of JSON that may have comments. Raises `ValueError`; places in it are those of the content."""
-    text = content.decode("utf-8-sig")
+    """Return the value of JSON that may have comments. Raises `DocumentFault`; lines in it are those of the content."""
+    text = bounds.text_of(content)
     try:
-        bounds.check(text.encode())
-        return decode(text)
-    except ValueError:
+        return read(content)
+    except bounds.DocumentFault:
         plain = _LAST_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
         if plain == text:
             raise
-    bounds.check(plain.encode())
-    return decode(plain)
+    return read(plain.encode())
 
 
 def _blank(piece: re.Match[str]) -> str:

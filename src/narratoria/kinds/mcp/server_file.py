@@ -117,8 +117,8 @@ def read_server_file(
         data = decode_with_comments(bounds.read_file(path))
     except OSError as error:
         raise ServersInvalid(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError, NarratoriaError) as error:
-        raise ServersInvalid(f"{path}: not JSON: {error}") from None
+    except bounds.DocumentFault as error:
+        raise ServersInvalid(error.at(path)) from None
     return servers_from_data(data, where=str(path), folder=path.absolute().parent, cwd=cwd, env=env)
 
 

@@ -124,7 +124,7 @@ def read_document(spec: str | Path | Mapping[str, Any]) -> Document:
         except OSError as error:
             raise DocumentInvalid(f"{path}: cannot be read: {error.strerror or error}") from None
         except bounds.OutOfBounds as error:
-            raise DocumentInvalid(f"{path}: {error}") from None
+            raise DocumentInvalid(error.at(path)) from None
         except ValueError as error:  # a zero byte, or half a character
             raise DocumentInvalid(f"{str(spec)[:200]!r} is no path of a file: {error}") from None
     try:
@@ -150,11 +150,12 @@ def _decoded(content: bytes, where: str) -> Any:
     if len(content) > MOST_BYTES:
         raise DocumentInvalid(f"{where}: it has more than the {MOST_BYTES:,} bytes allowed")
     try:
-        if content.lstrip()[:1] == b"{":
+        if content.removeprefix(strict_json.BYTE_ORDER_MARK).lstrip()[:1] == b"{":
             return strict_json.read(content)
+        bounds.text_of(content)
         return _yaml(content, where)
-    except (ValueError, RecursionError) as error:
-        raise DocumentInvalid(f"{where}: {error}") from None
+    except bounds.DocumentFault as error:
+        raise DocumentInvalid(error.at(where)) from None
 
 
 def _yaml(content: bytes, where: str) -> Any:

@@ -32,6 +32,9 @@ def decode_yaml(content: bytes) -> Any:
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return _Reader(yaml, yaml.parse(content, loader)).document()
+    except yaml.MarkedYAMLError as error:
+        place = f"line {error.problem_mark.line + 1}: " if error.problem_mark is not None else ""
+        raise YamlRefused(f"{place}{error.problem or error}"[:500]) from None
     except yaml.YAMLError as error:
         raise YamlRefused(str(error)[:500]) from None
 
