@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import narratoria
 from narratoria.conformance.protocol_rules import RULES
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "narratoria"
+SOURCE = Path(narratoria.__file__).parent  # the package that is tested, wherever it is installed
 QUESTIONS = frozenset(
     ["What", "Whether", "Where", "Who", "Whom", "Whose", "How", "Which", "Why", "When", "Whatever", "Whoever"]
 )
@@ -40,7 +41,7 @@ def rooms() -> list[str]:
 def test_a_docstring_says_what_the_thing_is_or_does(room: str) -> None:
     place = SOURCE / room
     found = [
-        f"{path.relative_to(ROOT)}:{line}: {text.split(chr(10))[0]}"
+        f"{path.relative_to(SOURCE)}:{line}: {text.split(chr(10))[0]}"
         for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place])
         for line, text in docstrings(path)
         if text.split() and text.split()[0].strip(",:;.?") in QUESTIONS
@@ -57,7 +58,7 @@ def test_no_text_that_a_user_reads_names_a_section_of_a_specification() -> None:
             if not isinstance(node, ast.Constant) or node.lineno in documentation:
                 continue
             if isinstance(node.value, str) and "§" in node.value:
-                found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.value[:80]}")
+                found.append(f"{path.relative_to(SOURCE)}:{node.lineno}: {node.value[:80]}")
     assert not found, "name the rule in words, or link docs/protocol.md:\n" + "\n".join(found)
 
 
@@ -66,7 +67,7 @@ CLAUSE = re.compile(r"§|(?<![\d,.])00[0-5]\b")  # a number of a specification, 
 
 def test_no_docstring_names_a_section_of_a_specification() -> None:
     found = [
-        f"{path.relative_to(ROOT)}:{line}: {text[:80]}"
+        f"{path.relative_to(SOURCE)}:{line}: {text[:80]}"
         for path in sorted(SOURCE.rglob("*.py"))
         for line, text in docstrings(path)
         if CLAUSE.search(text)
