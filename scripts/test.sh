@@ -7,7 +7,7 @@ root=$(pwd)
 copy=build/test-tree
 rm -rf "$copy"
 mkdir -p "$copy" build/screens
-cp -r tests docs examples stories contracts evals scripts README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE pyproject.toml zensical.toml "$copy/"
+cp -r tests docs examples stories contracts evals scripts README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE constraints.txt pyproject.toml zensical.toml "$copy/"
 cd "$copy"
 # pytest rewrites every module of tests, which takes as long as all else until the first test. Done once, it is there for
 # every worker. What is wrong is told by the run itself.

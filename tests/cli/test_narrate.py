@@ -339,7 +339,13 @@ async def test_eval_does_not_praise_a_narrator_that_never_answers(tmp_path: Path
     )  # fmt: skip
     assert code == 1, err
     assert "no answer to 1 of 1 prompts" in out
-    assert out.splitlines()[2].split()[:9] == ["all", "1", "0%", "0%", "–", "–", "0%", "0%", "–"]
+    titles, shares = (line.split() for line in out.replace("honest refusals", "refusals").splitlines()[1:3])
+    named = dict(zip(titles[:8], shares[1:], strict=False))
+    assert named == {
+        "prompts": "1", "tools": "0%", "done": "0%", "offered": "0%", "wrong": "0%", "missed": "100%", "valid": "0%",
+        "slots": "–",
+    }  # fmt: skip
+    assert shares[-3] == "0%"  # no honest refusal either
 
 
 async def test_eval_tells_an_unknown_narrator_from_one_of_a_story_and_what_a_set_is_made_of() -> None:

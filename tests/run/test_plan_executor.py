@@ -873,7 +873,7 @@ class Raises(dict):
             "circular",
         ),
         (lambda plan: plan.tools.append(PlannedCall(tool_id="a", tool_path="work")), "already used"),
-        (lambda plan: plan.tools.append(None), "not JSON data"),
+        (lambda plan: plan.tools.append(None), "$.tools[1]: expected object, got null"),
         (lambda plan: plan.tools[0].dependencies.append("z"), "'z'"),
         (lambda plan: plan.tools[0].input.update(value=object()), "not JSON data"),
         (lambda plan: plan.tools[0].input.update(value={"$from": "z"}), "'z'"),

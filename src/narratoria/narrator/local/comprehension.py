@@ -284,9 +284,9 @@ class Comprehension:
         firm = [one for one in self.finder.entities if one.firm]
         for slot in chosen.tool.slots:
             value = chosen.filling.input.get(slot.name)
-            shown = {values[slot.name] for _, values in chosen.tool.examples if slot.name in values}
             if slot.kind != "text" or slot.quoted or not isinstance(value, str) or value in here:
                 continue
+            shown = {str(values[slot.name]) for _, values in chosen.tool.examples if slot.name in values}
             if shown and shown <= here and slot.preps <= {""}:  # who gets it need not be known
                 unfit = replace(chosen.filling, unfit=[f"There is no {value} here."])
                 self.almost.append(replace(chosen, filling=unfit))

@@ -10,7 +10,7 @@ import { branch, editAndRetry, editText, keepText, nameMoment, redo, retry, retu
 import { showProse } from "./prose.js";
 import { memoryName, why } from "./recall.js";
 import { Variants } from "./variants.js";
-import { parts, t } from "./words.js";
+import { parts, said, t } from "./words.js";
 
 /** Characters from which a text can carry an initial over two lines. */
 const LONG = 160;
