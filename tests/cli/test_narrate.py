@@ -148,7 +148,7 @@ async def test_a_lore_file_that_is_no_text_is_named_and_left_out(tmp_path: Path)
         "narrate", "light the torch", "--story", str(tmp_path / "torch"), "--narrator", "rules"
     )
     assert (code, "torch-lighter" in out) == (0, True), err
-    assert "cafe.md is not UTF-8" in err
+    assert "cafe.md:1: it is not UTF-8" in err
 
 
 async def test_a_refusal_brings_its_choices_and_names_its_narrator_once() -> None:
