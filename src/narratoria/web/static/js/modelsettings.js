@@ -174,6 +174,7 @@ class ModelForm {
     if (chosen === ANOTHER) this.name.value = wanted;
     setText(this.nameNote, note);
     this.#showName(false);
+    if ([this.test, this.save].includes(document.activeElement)) this.#show(); // the note may have pushed it out of sight
   }
 
   #showName(chosen) {
@@ -197,7 +198,11 @@ class ModelForm {
   #say(text, kind = "") {
     this.result.className = `model-result ${kind}`;
     this.result.replaceChildren(...(text ? [kind ? icon(kind === "good" ? "check" : "error") : "", h("span", { dir: "auto", text })] : []));
-    if (text) this.result.scrollIntoView({ block: "nearest" });
+    this.#show();
+  }
+
+  #show() {
+    if (this.result.textContent) this.result.scrollIntoView({ block: "nearest" });
   }
 
   async #busy(button, text, work) {
