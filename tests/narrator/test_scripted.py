@@ -420,7 +420,7 @@ RULE = '[[rule]]\nid = "open"\npatterns = ["open door"]\nnarrative = "x"\n'
     ("toml", "parts"),
     [
         ("", ["rule", "no rules"]),
-        ("x = = 1", ["not TOML", "line 1"]),
+        ("x = = 1", ["narrator.toml:1: not TOML"]),
         ("rule = 5", ["'rule'", "expected array, got 5"]),
         ("[[rules]]", ["'rules'", "did you mean 'rule'"]),
         ('[[rule]]\npatterns = ["a b"]', ["rule no. 1", "'id'", "missing"]),

@@ -1,8 +1,8 @@
 """An MP4 with H.264 video, written with nothing but the standard library.
 
-Every macroblock is either I_PCM, its 384 samples as they are (H.264 §7.3.5), or skipped in a P slice: "as
+Every macroblock is either I_PCM, its 384 samples as they are, or skipped in a P slice: "as
 before". No transform, no entropy coding worth the name, and every decoder must understand it. Samples stay
-within 16..235, so the start code emulation of §7.4.1 hardly ever arises.
+within 16..235, so bytes that look like a start code hardly ever arise.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""What every Python tool of this story needs: its input, and the six events. Standard library only."""
+"""The input and the six events of every Python tool of this story. Standard library only."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def choices(options):
 
 
 def asset(name, kind, media_type, data, /, **metadata):
-    """Write the file, then say so (000 §4.3)."""
+    """Write a file, then the event that names it."""
     import tempfile  # here: most tools make no file, and it takes a fifth of their time
 
     folder = tempfile.mkdtemp(prefix="lighthouse-")
