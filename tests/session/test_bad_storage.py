@@ -20,7 +20,7 @@ from narratoria.store.retention import prune
 from narratoria.store.salvage.salvage import Fate, salvage
 from narratoria.store.sqlite import SqliteStore
 
-pytestmark = pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
+pytestmark = pytest.mark.parametrize("driver", ["apsw", pytest.param("sqlite3", marks=pytest.mark.slow)])
 
 
 async def filled(path: Path, driver: str, turns: int = 12, sessions: int = 3) -> list[str]:

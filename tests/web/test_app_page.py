@@ -44,7 +44,6 @@ def test_the_worker_and_what_it_keeps_are_our_own_files_for_everybody(server: Ru
     assert not re.search(r"(?:src|href)=\"[^\"]", page.text), "it needs no other file"
 
 
-@pytest.mark.short
 def test_a_stopped_server_is_said_in_plain_words_and_the_page_goes_on_when_it_is_back(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

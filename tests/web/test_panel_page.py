@@ -29,7 +29,6 @@ def say(page: Any, text: str) -> None:
     box.press("Enter")
 
 
-@pytest.mark.short
 def test_the_panel_follows_the_story(fresh_server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     session = fresh_server.new_session("lighthouse")
     page = open_page(fresh_server.at(f"/play/{session}"))

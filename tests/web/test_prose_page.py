@@ -224,7 +224,6 @@ def storyteller(monkeypatch: pytest.MonkeyPatch) -> Iterator[Storyteller]:
     teller.close()
 
 
-@pytest.mark.short
 def test_a_narration_is_shown_as_it_is_told_and_what_is_read_stays(
     storyteller: Storyteller, make_server: Callable[[], RunningServer], open_page: Open, shoot: Shoot
 ) -> None:
