@@ -84,9 +84,8 @@ def test_a_changed_byte_is_noticed_or_changes_nothing(tmp_path: Path, flips: int
         found = everything(store, ids)
         for what, value in found.items():
             if what == "list" and value != REFUSED:
-                value = [
-                    right if one.damaged else one for one, right in zip(value, truth["list"], strict=True)
-                ]
+                assert len(value) == len(truth["list"])  # one that is damaged may stand in another place
+                value = truth["list"] if all(one.damaged or one in truth["list"] for one in value) else value
             assert value in (REFUSED, truth[what]), f"byte {place} ^ {mask}: {what} is silently different"
         if is_sound(store):
             assert found == truth, f"byte {place} ^ {mask}: verify finds nothing"
