@@ -197,13 +197,14 @@ class Comprehension:
 
     def leads_to(self, call: NearCall) -> bool:
         """Tell if the prompt leads to this call alone."""
+        made = self._only_call()
+        return made is not None and (made.tool_path, made.input) == (call.tool.card.name, call.input)
+
+    def _only_call(self) -> PlannedCall | None:
+        """The one call that the whole prompt leads to; None where it is not understood, or leads to more."""
         self.understand()
         calls = [call for step in self.steps for call in step.calls]
-        return (
-            not self.unknown
-            and len(calls) == 1
-            and (calls[0].tool_path, calls[0].input) == (call.tool.card.name, call.input)
-        )
+        return calls[0] if len(calls) == 1 and not self.unknown else None
 
     def near_calls(self) -> list[NearCall]:
         """The calls that the clauses asked back about may mean, the likeliest of each first."""
@@ -220,13 +221,11 @@ class Comprehension:
 
     def reaches(self, tool: ToolCard, things: Sequence[str]) -> bool:
         """Tell if the prompt leads to one call of this tool, with these things, and all of it is understood."""
-        self.understand()
-        calls = [call for step in self.steps for call in step.calls]
-        undecided = any(token.low == "or" for token in tokenize(self.prompt))
-        if len(calls) != 1 or self.unknown or undecided:
+        made = self._only_call()
+        if made is None or any(token.low == "or" for token in tokenize(self.prompt)):
             return False
-        given = {str(value).casefold() for value in calls[0].input.values()}
-        return calls[0].tool_path == tool.name and given.issuperset(map(str.casefold, things))
+        given = {str(value).casefold() for value in made.input.values()}
+        return made.tool_path == tool.name and given.issuperset(map(str.casefold, things))
 
     def takes_down(self, text: str) -> bool:
         """Tell if the prompt ends in a call that takes `text` as words to be written or said."""

@@ -53,10 +53,10 @@ def _reworded(text: str, shown: Mapping[str, Any], given: Mapping[str, Any]) -> 
         if value == shown[name]:
             continue
         spelled = re.escape(_shown(shown[name])).replace(r"\ ", r"[\s_-]+")
-        new = _shown(value).replace("\\", "")
-        text, count = re.subn(rf"(?<!\w){spelled}(?!\w)", new, text, count=1)
-        if not count or isinstance(value, bool):
+        found = re.search(rf"(?<!\w){spelled}(?!\w)", text)
+        if found is None or isinstance(value, bool):
             return None
+        text = text[: found.start()] + _shown(value) + text[found.end() :]
     return text
 
 
