@@ -59,6 +59,17 @@ class AssetStore:
             raise KeyError(digest)
         return path
 
+    def is_whole(self, digest: str) -> bool | None:
+        """Tell if the content of an asset is what was stored; None if there is none."""
+        hasher = hashlib.sha256()
+        try:
+            with self.path_of(digest).open("rb") as content:
+                while block := content.read(1 << 20):
+                    hasher.update(block)
+        except (KeyError, OSError):
+            return None
+        return hasher.hexdigest() == digest
+
     def __contains__(self, digest: str) -> bool:
         try:
             self.path_of(digest)

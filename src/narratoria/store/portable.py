@@ -25,7 +25,6 @@ import msgspec
 from narratoria import bounds
 from narratoria.errors import AssetRefused, JournalError
 from narratoria.events import AnyRuntimeEvent, AssetStored, RecordsLost
-from narratoria.session.assets import AssetStore
 from narratoria.session.private_files import FILE, make_file
 from narratoria.session.record import Record
 from narratoria.store import record_batches as chunks
@@ -101,18 +100,6 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
         raise JournalError(f"{target}: {error.strerror or error}; nothing was exported") from None
 
 
-def _is_whole(assets: AssetStore, digest: str) -> bool:
-    """Tell if the store still has that content, unchanged."""
-    hasher = hashlib.sha256()
-    try:
-        with assets.path_of(digest).open("rb") as content:
-            while block := content.read(_BLOCK):
-                hasher.update(block)
-    except (KeyError, OSError):
-        return False
-    return hasher.hexdigest() == digest
-
-
 def _spoken_of(event: AnyRuntimeEvent) -> Iterator[str]:
     """Yield the hashes of the assets that a record brings."""
     if isinstance(event, AssetStored):
@@ -137,7 +124,7 @@ def _export(store: Store, session_id: str, file: BinaryIO, given_up: GivenUp) ->
                 count += 1
                 for digest in _spoken_of(record.event):
                     assets.setdefault(digest)
-        kept = [digest for digest in assets if _is_whole(store.assets, digest)]
+        kept = [digest for digest in assets if store.assets.is_whole(digest)]
         for digest in kept:
             with (
                 archive.open(zipfile.ZipInfo(f"assets/{digest}", _WHEN), "w", force_zip64=True) as copy,

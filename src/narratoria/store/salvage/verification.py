@@ -6,21 +6,16 @@ long ago too.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
 from narratoria.errors import JournalError
 from narratoria.events import AssetStored, RecordsLost, TurnCommitted, TurnStarted
-from narratoria.session.assets import AssetStore
 from narratoria.session.record import Record
 from narratoria.store import record_batches as chunks
 from narratoria.store.salvage.gaps import BridgedRecords
 from narratoria.store.salvage.rows import DAMAGE
 from narratoria.store.store import SessionMeta, Store, TurnSpan
-
-_BLOCK: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -50,7 +45,7 @@ def verify(store: Store, metas: list[SessionMeta]) -> Iterator[CheckedSession]:
         checked, pictures = check_session(store, meta)
         for digest in sorted(pictures):
             if digest not in known:
-                known[digest] = _is_whole(store.assets, digest)
+                known[digest] = store.assets.is_whole(digest)
             if not known[digest]:
                 (checked.missing if known[digest] is None else checked.altered).append(digest)
         yield checked
@@ -98,15 +93,3 @@ def _turns(records: list[Record]) -> dict[int, TurnSpan]:
         elif isinstance(event, TurnCommitted) and event.turn in found:
             found[event.turn] = TurnSpan(event.turn, found[event.turn].first, record.seq)
     return found
-
-
-def _is_whole(assets: AssetStore, digest: str) -> bool | None:
-    """Tell if the content of an asset is what was stored; None if there is none."""
-    hasher = hashlib.sha256()
-    try:
-        with assets.path_of(digest).open("rb") as content:
-            while block := content.read(_BLOCK):
-                hasher.update(block)
-    except (KeyError, OSError):
-        return None
-    return hasher.hexdigest() == digest
