@@ -87,8 +87,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "whole plans": "lint plan_run plan_executor",
     },
     "store": {
-        "records of a session": "store timeline restoration fold record_batches checksums mending transcript epub "
-        "transcripts retention recorded_call story_search",
+        "records of a session": "store timeline restoration session_views fold record_batches checksums mending "
+        "transcript epub transcripts retention recorded_call story_search",
         "the journal": "writer journal_store journal replay",
         "files": "imported_snapshot imported_journal portable secret_keeping",
         "SQL": "sqlite_database file_lease sql_rows sql_reading sql_versions sql_writing sql_store sqlite postgres",
@@ -114,11 +114,11 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the library": "story_library session_story game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history narration_edits",
         "the player's lore": "lore_index game_lore story_lore lore_file recalls",
-        "one turn": "offering recollection disabled_skills earlier_plans turn_types turn_narrative turn "
+        "one turn": "offering recollection disabled_skills earlier_plans turn_types turn_narrative turn_speech turn "
         "waiting_turn resume",
         "a call again": "call_again call_command",
         "narrators for a story": "casting",
-        "the game": "game",
+        "the game": "session_past game",
     },
     "web": {
         "languages": "catalogues",
@@ -129,7 +129,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "open games": "feed library open_game search call_views game_moves games plan_entries panel_view",
         "typefaces": "fonts font_cutting",
         "the API and the page": "request_reading open_questions json_responses openapi page offline static_files "
-        "session_files model_api memory_edits memory_api api",
+        "session_files model_api memory_edits memory_api api_operations api",
         "the server": "app server",
     },
     "mcp_server": {

@@ -27,7 +27,8 @@ from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, To
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.play.game import Game
 from narratoria.play.story import Story
-from narratoria.play.turn import NOTE, TurnSettings, take_turn
+from narratoria.play.turn import TurnSettings, take_turn
+from narratoria.play.turn_speech import NOTE
 from narratoria.testing import (
     Babbles,
     Behaviour,

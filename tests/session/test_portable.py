@@ -220,7 +220,7 @@ async def test_a_transcript_reads_like_the_story_and_runs_nothing(tmp_path: Path
 
 def test_narration_is_markdown_on_the_page_too(tmp_path: Path) -> None:
     from narratoria.prose import LONGEST
-    from narratoria.store.fold import SessionView, TurnView
+    from narratoria.store.session_views import SessionView, TurnView
 
     told = "You *wait*, and <b>wait</b>.\n\n- a\n- b"
     turns = [
@@ -234,7 +234,7 @@ def test_narration_is_markdown_on_the_page_too(tmp_path: Path) -> None:
 
 def test_pictures_are_part_of_the_page(tmp_path: Path) -> None:
     from narratoria.events import AssetStored
-    from narratoria.store.fold import SessionView, TurnView
+    from narratoria.store.session_views import SessionView, TurnView
 
     assets = AssetStore(tmp_path)
     digest = assets.add_bytes(b"\x89PNG not really")
@@ -256,7 +256,7 @@ def test_pictures_are_part_of_the_page(tmp_path: Path) -> None:
 def test_a_book_is_sound_xml_with_its_pictures_and_runs_nothing(tmp_path: Path) -> None:
     from narratoria.events import AssetStored
     from narratoria.store.epub import to_epub
-    from narratoria.store.fold import SessionView, TurnView
+    from narratoria.store.session_views import SessionView, TurnView
 
     assets = AssetStore(tmp_path)
     picture = AssetStored(

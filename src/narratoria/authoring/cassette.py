@@ -44,8 +44,9 @@ from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
 from narratoria.session.draft_operations import PatchMade, SliceRecorded
 from narratoria.state import patch_at
-from narratoria.store.fold import SessionView, TurnView, fold
+from narratoria.store.fold import fold
 from narratoria.store.portable import import_session
+from narratoria.store.session_views import SessionView, TurnView
 from narratoria.store.sqlite import SqliteStore
 from narratoria.tools.tool import Tool, ToolContext, ToolResult
 

@@ -23,9 +23,10 @@ from narratoria.play.game import story_registry
 from narratoria.play.game_sources import GameSources
 from narratoria.play.session_story import story_of
 from narratoria.run.plan import PlanDocument
-from narratoria.store.fold import SessionView, TurnView, fold
+from narratoria.store.fold import fold
 from narratoria.store.replay import Verification
 from narratoria.store.replay import verify as verify_session
+from narratoria.store.session_views import SessionView, TurnView
 from narratoria.store.store import SessionMeta, Store
 
 MOST_SHOWN: Final = 100

@@ -32,7 +32,6 @@ from narratoria.play.session_story import story_of
 from narratoria.play.story import Story
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.session import Session
-from narratoria.store.fold import AttemptView
 from narratoria.store.recorded_call import (
     CallRecords,
     EventView,
@@ -45,6 +44,7 @@ from narratoria.store.recorded_call import (
     recorded_call,
     state_before,
 )
+from narratoria.store.session_views import AttemptView
 from narratoria.store.store import SessionMeta, Store
 
 FIRST_EVENTS: Final = 40

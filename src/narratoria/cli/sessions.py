@@ -16,11 +16,12 @@ from narratoria.cli.output import console, print_json, printable, styled
 from narratoria.cli.session_call import call_
 from narratoria.cli.session_options import as_json_option, ask, counted, opened_store, yes_option
 from narratoria.errors import JournalError
-from narratoria.store.fold import SessionView, fold
+from narratoria.store.fold import fold
 from narratoria.store.portable import SUFFIX, export_session, import_session, replacing
 from narratoria.store.retention import prune, select
 from narratoria.store.salvage.salvage import Fate, SavedSession, salvage
 from narratoria.store.salvage.verification import CheckedSession, verify
+from narratoria.store.session_views import SessionView
 from narratoria.store.store import SessionMeta, is_plain_id
 from narratoria.store.transcripts import TRANSCRIPTS
 

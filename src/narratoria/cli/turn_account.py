@@ -10,7 +10,8 @@ import msgspec
 from narratoria.cli.narration_view import clipped
 from narratoria.events import ModelAsked, NarratorChosen, RecalledMemory
 from narratoria.session import Record
-from narratoria.store.fold import CallView, fold_turn
+from narratoria.store.fold import fold_turn
+from narratoria.store.session_views import CallView
 from narratoria.unicode_text import escaped
 
 

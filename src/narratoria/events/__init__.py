@@ -12,6 +12,18 @@ from typing import Final
 
 import msgspec
 
+from narratoria.events.call_events import (
+    ApprovalGiven,
+    ApprovalRequested,
+    AssetDenied,
+    AssetStored,
+    CallEmitted,
+    CallFinished,
+    CallRetrying,
+    CallStarted,
+    Committed,
+    RuntimeEvent,
+)
 from narratoria.events.changes import (
     Change,
     EffectApplied,
@@ -23,17 +35,8 @@ from narratoria.events.changes import (
 )
 from narratoria.events.runtime_events import (
     AnyRuntimeEvent,
-    ApprovalGiven,
-    ApprovalRequested,
-    AssetDenied,
-    AssetStored,
-    CallEmitted,
-    CallFinished,
-    CallRetrying,
-    CallStarted,
     Checkpoint,
     Choices,
-    Committed,
     EffectTakenBack,
     MemoriesRecalled,
     ModelAsked,
@@ -48,7 +51,6 @@ from narratoria.events.runtime_events import (
     PlanRefused,
     RecalledMemory,
     RecordsLost,
-    RuntimeEvent,
     SessionStarted,
     SkillHealth,
     TurnCommitted,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -11,10 +11,8 @@ from typing import Any, Final, cast
 from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCommitted, TurnStarted
 from narratoria.factcheck.fact_checked import FactChecked
-from narratoria.factcheck.patch_ledger import Ledger
 from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.load import load_tool
-from narratoria.lore.past_turns import Chronicle
 from narratoria.narrator.protocol import Narrator
 from narratoria.narrator.rules.fillable import fill_state
 from narratoria.play.casting import granted_time, make_narrator, turn_settings, warm_up
@@ -22,9 +20,9 @@ from narratoria.play.game_lore import NO_LORE, GameLore
 from narratoria.play.game_sources import GameSources
 from narratoria.play.history import finish_undo
 from narratoria.play.offering import ending_of
-from narratoria.play.recalls import Recalls
 from narratoria.play.recollection import Recollection
 from narratoria.play.resume import open_turn
+from narratoria.play.session_past import SessionPast, journal_of
 from narratoria.play.stage import stage
 from narratoria.play.story import Story
 from narratoria.play.story_file import Opening
@@ -35,7 +33,7 @@ from narratoria.play.turn import take_turn
 from narratoria.play.turn_types import Interrupted, Origin, Outcome, TurnResult
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
-from narratoria.session import Record, Session
+from narratoria.session import Session
 from narratoria.session.assets import AssetStore
 from narratoria.skills.skill_library import SkillLibrary
 from narratoria.store.fold import fold_turn
@@ -79,14 +77,11 @@ class Game:
         self.story_lore = StoryLore(story)
         self.unused_lore = self.story_lore.complaints()
         self._told_of_skills = frozenset[str]()
-        self._chronicle = Chronicle()
-        self.recalls = Recalls()
+        self.past = SessionPast(session)
         self._lore = -1, NO_LORE
         self._recollection = Recollection(
-            story, self.narrator, chronicle=self._chronicle, lore=self.story_lore
+            story, self.narrator, chronicle=self.past.chronicle, lore=self.story_lore
         )
-        self._ledger: Ledger | None = None
-        self._reading = asyncio.Lock()
         self._turns: list[asyncio.Task[TurnResult]] = []  # the one being taken, and those that wait for it
         self._watch = FileWatch(story.root) if watched else None
 
@@ -190,7 +185,7 @@ class Game:
             self._cast = names, seconds
         self.settings = replace(self.settings, generation_timeout=seconds)
         self._recollection = Recollection(
-            self.story, self.narrator, chronicle=self._chronicle, lore=self.story_lore
+            self.story, self.narrator, chronicle=self.past.chronicle, lore=self.story_lore
         )
 
     async def look_at_story(self) -> bool:
@@ -242,7 +237,7 @@ class Game:
         warm_up(narrator)
         self.story_lore = StoryLore(story)
         self._recollection = Recollection(
-            story, self.narrator, chronicle=self._chronicle, lore=self.story_lore
+            story, self.narrator, chronicle=self.past.chronicle, lore=self.story_lore
         )
 
     async def _take(self, text: str, origin: Origin, resume: Interrupted | None) -> TurnResult:
@@ -251,8 +246,8 @@ class Game:
         session, memory = self.session, self._recollection
         await self.equipped()
         self._look_at_skills()
-        ledger = await self._open_ledger()
-        now = situation(session, text, await self.lore(), self._chronicle.standing().keys())
+        ledger = await self.past.open()
+        now = situation(session, text, await self.lore(), self.past.chronicle.standing().keys())
         recalled = await memory.recall(now)
         return await take_turn(
             session,
@@ -288,42 +283,8 @@ class Game:
 
     async def told(self) -> Mapping[int, str]:
         """Return the turns that stand, each as the story remembers it."""
-        await self._open_ledger()
-        return self._chronicle.standing()
-
-    async def _open_ledger(self) -> Ledger:
-        """Return the ledger of facts and their patches; for a saved session, also those from before this game was
-        opened.
-        """
-        async with self._reading:
-            if self._ledger is None:
-                ledger, session = Ledger(), self.session
-                if self.journal is not None:
-                    await self._read_back(self.journal, ledger)
-                session.attach(ledger)
-                session.attach(self._chronicle)
-                session.attach(self.recalls)
-                self._ledger = ledger
-            return self._ledger
-
-    async def _read_back(self, journal: Journal, ledger: Ledger) -> None:
-        def take_in(records: Iterable[Record]) -> int:
-            last = 0
-            for record in records:
-                ledger.push(record)
-                self._chronicle.push(record)
-                self.recalls.push(record)
-                last = record.seq
-            return last
-
-        last, read = 0, 1
-        while read and last < self.session.seq:  # something may be recorded while we read
-            try:
-                await journal.flush()
-                read = await asyncio.to_thread(take_in, journal.store.read(self.session.id, last))
-            except JournalError:  # the turn's end says what is wrong with the disk
-                return
-            last = max(last, read)
+        await self.past.open()
+        return self.past.chronicle.standing()
 
     async def resume(self) -> TurnResult | None:
         """Finish a turn or an undo that a crash left open: completed calls are kept, only the rest runs.
@@ -366,8 +327,7 @@ class Game:
     @property
     def journal(self) -> Journal | None:
         """The journal of a saved game."""
-        journal = self.session.journal
-        return journal if isinstance(journal, Journal) else None
+        return journal_of(self.session)
 
     @property
     def busy(self) -> bool:

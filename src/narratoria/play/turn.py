@@ -19,7 +19,6 @@ from narratoria.events import (
     Choices,
     MemoriesRecalled,
     Narration,
-    NarrationDelta,
     NarratorChosen,
     Notice,
     PlanMade,
@@ -42,6 +41,7 @@ from narratoria.play.earlier_plans import EarlierPlans
 from narratoria.play.killed_writes import take_back_killed_writes
 from narratoria.play.offering import ending_of, offer_after
 from narratoria.play.turn_narrative import narrative_of
+from narratoria.play.turn_speech import Speech
 from narratoria.play.turn_types import PLAIN, Interrupted, Origin, TurnResult, TurnSettings
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
 from narratoria.run.plan_executor import PlanExecutor
@@ -51,7 +51,6 @@ from narratoria.session import Session
 MAX_PROMPT: Final = 20_000
 QUEUE_LENGTH: Final = 4
 SHORT: Final = 600  # letters of a memory in the record of the turn it was recalled for
-NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own answer
 
 
 async def take_turn(
@@ -105,7 +104,7 @@ class _Turn:
         self.too_long = len(prompt) > MAX_PROMPT
         self.said: list[str] = []
         self.told: dict[str, str] = {}  # by id of a call, the narrator's words in place of its summary
-        self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
+        self.speech = Speech(session, 1)  # of the narrator in this attempt
         self.earlier = EarlierPlans(self.skills)
         if resume is not None:
             self.earlier.recall(resume.ids, resume.parent, resume.futile, resume.problems)
@@ -214,20 +213,7 @@ class _Turn:
     def _request(
         self, attempt: int, parent: PlanDocument | None, trace: ExecutionResult | None
     ) -> NarratorRequest:
-        self.heard = []
-
-        def say(text: str) -> None:
-            text = readable(str(text))
-            self.heard.append(text)
-            self.session.record(NarrationDelta(text=text, attempt=attempt))
-
-        def unsay() -> None:
-            self.heard.clear()
-            self.session.record(NarrationDelta(text="", attempt=attempt, anew=True))
-
-        def note(text: str) -> None:
-            self.session.notice(Notice(level="info", code=NOTE, message=readable(str(text))))
-
+        speech = self.speech = Speech(self.session, attempt)
         return NarratorRequest(
             prompt=self.asked,
             state=self.session.state,
@@ -249,9 +235,9 @@ class _Turn:
             authors_note=self.settings.authors_note,
             lore=self.settings.lore,
             choices=tuple(self.session.choices),
-            say=say,
-            unsay=unsay,
-            note=note,
+            say=speech.say,
+            unsay=speech.unsay,
+            note=speech.note,
             spent=self.session.record,
         )
 
@@ -272,10 +258,7 @@ class _Turn:
         )
         if plan.narrative:
             self.said = [plan.narrative]
-            if "".join(self.heard).strip() != plan.narrative:  # otherwise the client has it already
-                self.session.record(
-                    NarrationDelta(text=plan.narrative, attempt=attempt, anew=bool(self.heard))
-                )
+            self.speech.complete(plan.narrative)
 
     def _declared(self, speaker: str) -> Declaration:
         """Return the narrator's declaration. If it cannot make one, that is a problem, and it declares nothing."""
@@ -304,7 +287,7 @@ class _Turn:
         if review.narrative is not None:
             told = readable(review.narrative)
             self.said = [told] if told else []
-            self.session.record(NarrationDelta(text=told, attempt=attempt, anew=True))
+            self.speech.replace(told)
         result.receipts.extend(review.receipts)
         result.problems.extend(readable(str(one)) for one in review.problems)
         for notice in review.notices:

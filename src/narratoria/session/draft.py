@@ -35,7 +35,9 @@ from narratoria.session.draft_operations import (
     PatchMade,
     PermissionSet,
     StateChanged,
+    add_layers,
     changed_part,
+    permissions_after,
 )
 from narratoria.session.memory import Memory
 from narratoria.session.memory_draft import MemoryDraft
@@ -143,12 +145,7 @@ class Draft(msgspec.Struct, eq=False):
 
     def _layers(self) -> list[JsonObject]:
         above = self.parent._layers() if isinstance(self.parent, Draft) else []
-        for operation in self.operations:
-            if isinstance(operation, PatchMade):
-                above.append(operation.patch)
-            elif isinstance(operation, StateChanged):
-                view = StateView(self.root.tree, list(above))
-                above.append(change_to_patch(view, operation.path, operation.change, operation.value))
+        add_layers(above, self.operations, self.root.tree)
         return above
 
     @property
@@ -180,11 +177,7 @@ class Draft(msgspec.Struct, eq=False):
     @property
     def permissions(self) -> frozenset[str]:
         """The granted permissions, with the changes of this draft."""
-        granted = set(self.parent.permissions)
-        for operation in self.operations:
-            if isinstance(operation, PermissionSet):
-                (granted.add if operation.granted else granted.discard)(operation.permission)
-        return frozenset(granted)
+        return permissions_after(self.parent.permissions, self.operations)
 
     def has_permission(self, permission: str) -> bool:
         """Tell if a permission is granted."""

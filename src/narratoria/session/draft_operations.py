@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.events import AssetStored, JsonObject, MemoryChange
-from narratoria.state import StateChange, compose, copy_patch
+from narratoria.state import StateChange, StateView, change_to_patch, compose, copy_patch
 from narratoria.tools.schema import dump
 from narratoria.unicode_text import check_text
 
@@ -100,6 +100,25 @@ _PARTS: Final = {
     Dispatched: "a slice",
     SliceRecorded: "a slice",
 }
+
+
+def add_layers(layers: list[JsonObject], operations: Iterable[Operation], tree: JsonObject) -> None:
+    """Add the patches of operations, as they would be applied to the state tree with these layers over it."""
+    for operation in operations:
+        if isinstance(operation, PatchMade):
+            layers.append(operation.patch)
+        elif isinstance(operation, StateChanged):
+            view = StateView(tree, list(layers))
+            layers.append(change_to_patch(view, operation.path, operation.change, operation.value))
+
+
+def permissions_after(before: Iterable[str], operations: Iterable[Operation]) -> frozenset[str]:
+    """Return the granted permissions, with the changes of operations."""
+    granted = set(before)
+    for operation in operations:
+        if isinstance(operation, PermissionSet):
+            (granted.add if operation.granted else granted.discard)(operation.permission)
+    return frozenset(granted)
 
 
 def changed_part(operations: Iterable[Operation]) -> str | None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
-from narratoria.store.fold import SessionView, TurnView
+from narratoria.store.session_views import SessionView, TurnView
 from narratoria.store.transcript import caption_of, is_picture, media_of, title_of, turn_html
 
 TURNS_PER_CHAPTER: Final = 25

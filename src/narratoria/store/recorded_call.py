@@ -28,7 +28,8 @@ from narratoria.run.plan import PlanDocument
 from narratoria.run.records import output_of
 from narratoria.session import Record, Session
 from narratoria.state import lookup, merge
-from narratoria.store.fold import AttemptView, CallView, fold
+from narratoria.store.fold import fold
+from narratoria.store.session_views import AttemptView, CallView
 from narratoria.store.store import Store
 
 MOST_CHANGES: Final = 500

@@ -28,7 +28,8 @@ from narratoria.session.approvals import ApprovalAnswer, ApprovalRequest
 from narratoria.session.assets import AssetStore
 from narratoria.session.memory import EPISODIC
 from narratoria.state import diff
-from narratoria.store.fold import CallView, TurnView, fold
+from narratoria.store.fold import fold
+from narratoria.store.session_views import CallView, TurnView
 from narratoria.store.store import Store
 
 

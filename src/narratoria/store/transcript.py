@@ -10,7 +10,7 @@ from typing import Final
 from narratoria.events import AssetStored
 from narratoria.prose import plain, render
 from narratoria.session.assets import AssetStore
-from narratoria.store.fold import SessionView, TurnView
+from narratoria.store.session_views import SessionView, TurnView
 
 _EMBEDDED: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml")
 _STYLE: Final = """

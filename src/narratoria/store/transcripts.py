@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from narratoria.session.assets import AssetStore
 from narratoria.store.epub import MIMETYPE, to_epub
-from narratoria.store.fold import SessionView
+from narratoria.store.session_views import SessionView
 from narratoria.store.transcript import to_html, to_markdown
 
 

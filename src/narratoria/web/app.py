@@ -16,7 +16,8 @@ from starlette.routing import Route
 
 from narratoria.errors import NarratoriaError
 from narratoria.web.access import Access, cookie_name
-from narratoria.web.api import OPERATIONS, Api
+from narratoria.web.api import Api
+from narratoria.web.api_operations import OPERATIONS
 from narratoria.web.catalogues import Catalogues
 from narratoria.web.fonts import FontCutting, read_fonts
 from narratoria.web.games import Games

@@ -33,7 +33,7 @@ class NoMemory(BadRequest):
 async def memory_view(game: Game) -> MemoryView:
     """Return the memory of a game: all of the player's, and of the story's what has come up."""
     told = await game.told()
-    lore, recalled = await game.lore(), game.recalls.standing(told)
+    lore, recalled = await game.lore(), game.past.recalls.standing(told)
     shown = {turn: text for turn, text in told.items() if f"turn:{turn}" in lore.marks}
     shown |= dict(sorted(told.items())[-MOST_TURNS:])
     entries = await asyncio.to_thread(lambda: game.story_lore.entries)  # read from files, once
@@ -44,7 +44,7 @@ async def memory_view(game: Game) -> MemoryView:
         unseen=sum(ref not in recalled and ref not in lore.marks for ref in entries),
         older_turns=len(told) - len(shown),
         read=game.reads_memories,
-        last_edit=game.recalls.last_edit,
+        last_edit=game.past.recalls.last_edit,
     )
 
 
@@ -158,7 +158,7 @@ async def _base(game: Game, lore: GameLore, ref: str) -> Mark:
     turn = ref.removeprefix("turn:")
     if ref.startswith("turn:") and turn.isdecimal() and len(turn) < 12 and int(turn) in told:
         return Mark(kind="turn", name=turn, text=told[int(turn)])
-    recalled = game.recalls.standing(told)
+    recalled = game.past.recalls.standing(told)
     if ref.startswith("story:") and ref in recalled:
         entry = game.story_lore.entries.get(ref)  # the record of a turn has a long text cut short
         base = _unmarked(recalled[ref][0])

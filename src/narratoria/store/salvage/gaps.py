@@ -15,7 +15,7 @@ from narratoria.session.record import Record
 from narratoria.session.session import Session
 from narratoria.store import record_batches as chunks
 from narratoria.store.restoration import Restoration, SessionSnapshot
-from narratoria.store.salvage.rows import DAMAGE
+from narratoria.store.salvage.found_rows import DAMAGE
 from narratoria.store.sql_reading import SqlReader
 from narratoria.store.store import SessionMeta
 from narratoria.store.timeline import Timeline

@@ -14,8 +14,9 @@ from narratoria.errors import JournalError
 from narratoria.events import RecordsLost, TurnCommitted
 from narratoria.session.record import Record
 from narratoria.store.file_lease import nobody_playing
+from narratoria.store.salvage.found_rows import DAMAGE
 from narratoria.store.salvage.gaps import BridgedRecords, snapshots_of
-from narratoria.store.salvage.rows import DAMAGE, rebuild
+from narratoria.store.salvage.rows import rebuild
 from narratoria.store.salvage.verification import check_session
 from narratoria.store.sqlite import NewerVersion, SqliteStore
 from narratoria.store.store import Adoption, SessionMeta

@@ -13,8 +13,8 @@ from narratoria.errors import JournalError
 from narratoria.events import AssetStored, RecordsLost, TurnCommitted, TurnStarted
 from narratoria.session.record import Record
 from narratoria.store import record_batches as chunks
+from narratoria.store.salvage.found_rows import DAMAGE
 from narratoria.store.salvage.gaps import BridgedRecords
-from narratoria.store.salvage.rows import DAMAGE
 from narratoria.store.store import SessionMeta, Store, TurnSpan
 
 
