@@ -35,11 +35,12 @@ test-slow: $(TEST_VENV)/.ready ## the long versions: a hundred kills, large file
 $(TEST_VENV)/.ready:
 	scripts/test_setup.sh $(PYTHON) $(TEST_VENV)
 
-bench: setup ## every measured figure beside its target
+bench: setup ## every measured figure beside its target, in one table and in build/bench.json
 	scripts/test_needs.sh
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
-	scripts/bench.sh $(BIN)
+	$(BIN)/python -m compileall -q src
+	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 soak: setup ## 10,000 turns in one process, 1,000 sessions opened and closed: memory and descriptors stay flat
 	$(BIN)/python bench/soak.py --picture build/soak.svg

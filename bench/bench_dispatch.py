@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import msgspec
-from _measure import Row, report
-from peers.environment import Peer, PeerMissing
+from _measure import Row, Samples, middle, ratio, report, turns
+from peers.environment import Peer, PeerMissing, python_with
 
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
 from narratoria.session import Record, ToolInvoked
 
-COUNT, ROUNDS = 1_000, 150
+COUNT, ROUNDS, PEER_ROUNDS = 1_000, 60, 3
 PEERS = (
-    Peer("openai-agents", "dispatch_openai_agents.py", 6),
-    Peer("pydantic-ai-slim", "dispatch_pydantic_ai.py", 25),
-    Peer("langchain-core", "dispatch_langchain_core.py", 250),
+    Peer("openai-agents", "dispatch_openai_agents.py", 5),
+    Peer("pydantic-ai-slim", "dispatch_pydantic_ai.py", 7),
+    Peer("langchain-core", "dispatch_langchain_core.py", 80),
 )
 
 
@@ -81,17 +80,6 @@ def pipeline(session: Session) -> Callable[[], Awaitable[None]]:
     return run
 
 
-async def fastest(contenders: dict[str, Callable[[], Awaitable[None]]]) -> dict[str, float]:
-    """Microseconds per call: the best of many short turns, taken one after the other in every round."""
-    best = dict.fromkeys(contenders, float("inf"))
-    for _ in range(ROUNDS):
-        for name, run in contenders.items():
-            begun = time.perf_counter()
-            await run()
-            best[name] = min(best[name], (time.perf_counter() - begun) / COUNT * 1e6)
-    return best
-
-
 def sessions() -> dict[str, Session]:
     subscribed, recorded = Session(), Session()
     subscribed.dispatcher.subscribe(ToolInvoked, lambda event: None)
@@ -111,24 +99,31 @@ async def after_many_calls(session: Session, calls: int = 100_000) -> None:
         await registry.execute("add", {"a": 2, "b": 3}, session=session)
 
 
-def peer_rows(ours: float) -> list[Row]:
+def peer_rows() -> list[Row]:
+    """Ours and theirs take turns, each time in a process or a loop that begins anew."""
     rows = []
     for peer in PEERS:
         try:
-            theirs = peer.measure()
-            rows.append(
-                Row(
-                    f"{peer.package} {peer.version} against ours",
-                    theirs / ours,
-                    peer.factor,
-                    at_least=True,
-                    note=f"{theirs:.1f} µs",
-                )
-            )
+            rows.append(peer_row(peer))
         except PeerMissing as reason:
             print(f"skipped: {peer.package}: {reason}")
-    print("skipped: weakincentives: not on the package index, so it cannot be installed here")
+    try:
+        python_with("weakincentives")
+    except PeerMissing as reason:
+        print(f"skipped: weakincentives: {reason}")
     return rows
+
+
+def peer_row(peer: Peer) -> Row:
+    samples: Samples = {"ours": [], "theirs": []}
+    for _ in range(PEER_ROUNDS):
+        ours = asyncio.run(turns({"ours": pipeline(Session())}, COUNT, 20))["ours"]
+        samples["ours"].append(min(ours))  # the peers print their best, too
+        samples["theirs"].append(peer.measure())
+    times, spread = ratio(samples, "theirs", "ours")
+    note = f"{middle(samples['theirs'])[0]:.1f} against {middle(samples['ours'])[0]:.1f} µs"
+    name = f"{peer.package} against ours"
+    return Row(name, times, peer.factor, at_least=True, note=note, spread=spread, peer=peer.release)
 
 
 def main() -> None:
@@ -138,19 +133,24 @@ def main() -> None:
     contenders = {"by hand": by_hand(), "by hand, from a mapping": by_hand_from_a_mapping()}
     contenders |= {name: pipeline(session) for name, session in made.items()}
     contenders["after 100,000 calls"] = pipeline(old)
-    cost = asyncio.run(fastest(contenders))
-    print(", ".join(f"{name} {microseconds:.2f} µs" for name, microseconds in cost.items()))
-    ours, bare = cost["pipeline"], cost["by hand"]
+    samples = asyncio.run(turns(contenders, COUNT, ROUNDS))
+    print(", ".join(f"{name} {middle(taken)[0]:.2f} µs" for name, taken in samples.items()))
+
+    def row(name: str, ours: str, reference: str, target: float | None, note: str = "") -> Row:
+        times, spread = ratio(samples, ours, reference)
+        return Row(name, times, target, note=note, spread=spread)
+
+    hand, listened = "by hand", "undo mark, nobody listening"
     rows = [
-        Row("pipeline against msgspec decode + call", ours / bare, 5, note="undo mark, nobody listening"),
-        Row("the same with a ToolInvoked subscriber", cost["with a subscriber"] / bare, 5),
-        Row("the same with records to a sink", cost["with records"] / bare, None),
-        Row("pipeline against msgspec.convert + call", ours / cost["by hand, from a mapping"], None),
-        Row("state of 100,000 nodes against none", cost["state of 100,000"] / ours, 1.1),
-        Row("after 100,000 calls against the first", cost["after 100,000 calls"] / ours, 1.1),
+        row("pipeline against msgspec decode + call", "pipeline", hand, 4.5, listened),
+        row("the same with a ToolInvoked subscriber", "with a subscriber", hand, 4.5),
+        row("the same with records to a sink", "with records", hand, None),
+        row("pipeline against msgspec.convert + call", "pipeline", "by hand, from a mapping", None),
+        row("state of 100,000 nodes against none", "state of 100,000", "pipeline", 1.1),
+        row("after 100,000 calls against the first", "after 100,000 calls", "pipeline", 1.1),
     ]
     if "--no-peers" not in sys.argv:
-        rows += peer_rows(ours)
+        rows += peer_rows()
     report("dispatch of a two-int typed async tool", rows)
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from _measure import Row, interleaved, report
+from _measure import against, interleaved, report
 
 ROUNDS = 15
 COMMAND = Path(sys.executable).with_name("narratoria")
@@ -27,16 +27,16 @@ def main() -> None:
         },
         ROUNDS,
     )
-    base = costs["asyncio"].cpu
+    base = costs["asyncio"]
+    public = "from narratoria import Session, ToolRegistry, tool / import asyncio, CPU"
     report(
         "import",
         [
-            Row("import narratoria / import asyncio, CPU", costs["package"].cpu / base, 2.5),
-            Row("narratoria --version / import asyncio, CPU", costs["version"].cpu / base, 2.5),
-            Row("from narratoria import Session, ToolRegistry, tool / import asyncio, CPU",
-                costs["registry"].cpu / base, None),
+            against("import narratoria / import asyncio, CPU", costs["package"], base, 2.5, by="cpu"),
+            against("narratoria --version / import asyncio, CPU", costs["version"], base, 2.5, by="cpu"),
+            against(public, costs["registry"], base, None, by="cpu"),
         ],
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

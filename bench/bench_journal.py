@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from _measure import Row, cpu_seconds, interleaved, report
+from _measure import Row, against, cpu_seconds, interleaved, report
 
 from narratoria.cli import spare_the_collector
 from narratoria.events import TurnCommitted, TurnStarted
@@ -169,10 +169,12 @@ def bench_ingest() -> list[Row]:
         costs = interleaved({"ours": run_ours, "naive": run_naive}, rounds=3)
     per_event = costs["ours"].cpu / (CALLS * EVENTS) * 1e6
     return [
-        Row(
+        against(
             "ingest, events per CPU second against the naive path",
-            costs["naive"].cpu / costs["ours"].cpu,
+            costs["naive"],
+            costs["ours"],
             6,
+            by="cpu",
             at_least=True,
             note=f"{per_event:.1f} µs of CPU per event",
         ),
@@ -241,10 +243,12 @@ def bench_long() -> list[Row]:
         store.close()
     return [
         *(
-            Row(
+            against(
                 f"opening {LONG:,} turns against {SHORT}{what}",
-                rows[f"{kind}{LONG}"].wall / rows[f"{kind}{SHORT}"].wall,
+                rows[f"{kind}{LONG}"],
+                rows[f"{kind}{SHORT}"],
                 3,
+                by="wall",
                 note=f"{rows[f'{kind}{LONG}'].wall * 1000:.1f} ms against {rows[f'{kind}{SHORT}'].wall * 1000:.1f} ms",
             )
             for kind, what in (("turns", ""), ("pictures", ", each with a picture"))
@@ -295,10 +299,12 @@ def bench_reading_back() -> list[Row]:
     costs = interleaved({"with": played, "without": unchecked}, rounds=7)
     per_turn = {name: cost.cpu / PLAYED * 1e6 for name, cost in costs.items()}
     return [
-        Row(
+        against(
             "a turn that reads back what it writes against one that does not",
-            per_turn["with"] / per_turn["without"],
+            costs["with"],
+            costs["without"],
             1.1,
+            by="cpu",
             note=f"{per_turn['with']:.0f} µs of CPU per turn with, {per_turn['without']:.0f} µs without",
         )
     ]

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-from _measure import Row, interleaved, measure, report
+from _measure import Row, against, interleaved, measure, report
 
 from narratoria.events import Done, ToolEvent, decode_tool_event
 from narratoria.kinds.process.supervisor import run_process
@@ -112,10 +112,10 @@ def main() -> None:
         + ", ".join(f"{n} {c.wall * ms:.2f} ms, {c.cpu * ms:.2f} ms CPU" for n, c in costs.items())
         + ")",
         [
-            Row("wall time against xargs -P2", costs["ours"].wall / costs["xargs"].wall, 1.25),
-            Row("CPU against stock asyncio", costs["ours"].cpu / costs["stock"].cpu, 0.75),
+            against("wall time against xargs -P2", costs["ours"], costs["xargs"], 1.25, by="wall"),
+            against("CPU against stock asyncio", costs["ours"], costs["stock"], 0.75, by="cpu"),
             Row("CPU of a launch, 1 GB parent against small", heavy, 1.2),
-            Row("wall time against stock asyncio", costs["ours"].wall / costs["stock"].wall, None),
+            against("wall time against stock asyncio", costs["ours"], costs["stock"], None, by="wall"),
         ],
     )
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _measure import Row, report
-from peers.environment import HERE, PeerMissing, python_with
+from _measure import Row, Samples, middle, ratio, report
+from peers.environment import HERE, PeerMissing, python_with, release
 
 CALLS, ROUNDS, LISTS = 100, 30, 4
 SERVERS = Path(__file__).parent / "_mcp_servers.py"
@@ -134,20 +134,20 @@ def per_ask(server: Any, method: str, params: dict[str, Any], times: int, expect
 
 def compare(
     servers: dict[str, Any], method: str, params: dict[str, Any], times: int, expected: bytes
-) -> dict[str, float]:
-    """Seconds for each, the best of its rounds; all take a turn in every round, and the first does not count."""
-    samples: dict[str, list[float]] = {name: [] for name in servers}
+) -> Samples:
+    """Seconds of each, round by round; all take a turn in every round, and the first does not count."""
+    samples: Samples = {name: [] for name in servers}
     for number in range(ROUNDS + 1):
         for name, server in servers.items():
             taken = per_ask(server, method, params, times, expected)
             if number:
                 samples[name].append(taken)
-    return {name: min(taken) for name, taken in samples.items()}
+    return samples
 
 
 def together(
     made: dict[str, Callable[[], Any]], asks: list[tuple[str, dict[str, Any], int, bytes]]
-) -> list[dict[str, float]]:
+) -> list[Samples]:
     servers: dict[str, Any] = {}
     try:
         for name, make in made.items():
@@ -161,6 +161,12 @@ def together(
             server.close()
 
 
+def row(name: str, samples: Samples, ours: str, target: float | None = None, peer: str = "") -> Row:
+    times, spread = ratio(samples, ours, "bare")
+    note = f"{middle(samples[ours])[0] * 1e6:,.0f} µs each"
+    return Row(name, times, target, note=note, spread=spread, peer=peer)
+
+
 def main() -> None:
     call = ("tools/call", ADD, CALLS, b"5")
     listing = ("tools/list", {}, LISTS, b"tool_498")
@@ -172,29 +178,17 @@ def main() -> None:
     if "--no-peers" not in sys.argv:
         pipes["FastMCP"] = lambda: OverPipe(python_with("fastmcp"), HERE / "mcp_fastmcp.py")
     (calls,) = together(pipes, [call])
-    bare = calls["bare"]
-    rows = [
-        Row(
-            "over stdio, ours / bare mcp",
-            calls["ours"] / bare,
-            1.15,
-            note=f"{calls['ours'] * 1e6:.0f} µs a call",
-        )
-    ]
-    for name, label in (("high", "mcp's decorated functions / bare"), ("FastMCP", "FastMCP / bare")):
-        if name in calls:
-            rows.append(
-                Row(f"over stdio, {label}", calls[name] / bare, None, note=f"{calls[name] * 1e6:.0f} µs")
-            )
-    both = {name: pipes[name] for name in ("ours", "bare")}
-    (lists,) = together(both, [listing])
-    told = f"{lists['ours'] * 1e3:.1f} ms"
-    rows.append(Row("500 tools listed, ours / bare", lists["ours"] / lists["bare"], 1.0, note=told))
+    rows = [row("over stdio, ours / bare mcp", calls, "ours", 1.15)]
+    if "high" in calls:
+        rows.append(row("over stdio, mcp's decorated functions / bare", calls, "high"))
+    if "FastMCP" in calls:
+        rows.append(row("over stdio, FastMCP / bare", calls, "FastMCP", peer=release("fastmcp")))
+    (lists,) = together({name: pipes[name] for name in ("ours", "bare")}, [listing])
+    rows.append(row("500 tools listed, ours / bare", lists, "ours", 1.0))
     webs: dict[str, Callable[[], Any]] = {"ours": lambda: OverHttp("ours"), "bare": lambda: OverHttp("bare")}
     (posts,) = together(webs, [call])
-    told = f"{posts['ours'] * 1e6:.0f} µs a call"
-    rows.append(Row("over HTTP, ours / bare mcp", posts["ours"] / posts["bare"], 1.15, note=told))
-    report("MCP: a two-int tool called over a server (best of interleaved rounds)", rows)
+    rows.append(row("over HTTP, ours / bare mcp", posts, "ours", 1.15))
+    report("MCP: a two-int tool called over a server", rows)
 
 
 if __name__ == "__main__":

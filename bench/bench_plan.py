@@ -3,7 +3,8 @@
 The bare scheduler knows one task per node, counters and a semaphore: no arguments, no retries, no session, no trace.
 Ours runs with retries, the limit and every record on. Peers get the same graphs, smaller, because they are slow:
 the larger a graph, the more LangGraph spends on each of its nodes, so its target is judged on the largest that ends
-within seconds, which is still in its favour. All costs are CPU time; that of Prefect's server is not counted.
+within seconds, which is still in its favour. DBOS records every step in SQLite; Dask keeps nothing at all.
+All costs are CPU time; that of Prefect's server is not counted.
 Run in a virtual environment: `python bench/bench_plan.py [--no-peers]`. Needs a C compiler.
 """
 
@@ -19,7 +20,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from _measure import Row, report
+from _measure import Row, Samples, middle, ratio, report
 from peers.environment import Peer, PeerMissing
 from peers.graphs import KINDS, Graph, make_graph
 
@@ -40,8 +41,9 @@ CALLS, ROUNDS, LIMIT = 10_000, 7, 2
 SLEEP = 0.2
 PEERS = (
     (Peer("langgraph", "plan_langgraph.py", 35), (300, 3_000)),
-    # its own requirements admit newer releases of fastapi, with which its server does not start
-    (Peer("prefect", "plan_prefect.py", 300, ("fastapi<0.141",)), (100,)),
+    (Peer("prefect", "plan_prefect.py", 300), (100,)),
+    (Peer("dbos", "plan_dbos.py"), (300,)),
+    (Peer("dask", "plan_dask.py"), (3_000,)),
 )  # each with its sizes; the target holds for the last
 SLEEPER = r"""
 #include <stdio.h>
@@ -128,25 +130,29 @@ async def ours(plan: PlanDocument) -> None:
     assert result.success and len(result.tool_results) == len(plan.tools)
 
 
-def compare(kind: str, calls: int) -> tuple[float, float]:
-    """Microseconds of CPU per call, ours and bare: the best of several rounds in which they take turns."""
+def compare(kind: str, calls: int) -> Samples:
+    """Microseconds of CPU per call, ours and bare, which take turns."""
     graph = make_graph(kind, calls)
     plan = plan_of(graph)
-    best = [float("inf"), float("inf")]
-    for _ in range(ROUNDS):
-        for index in (0, 1):
+    samples: Samples = {"ours": [], "bare": []}
+    for number in range(ROUNDS + 1):
+        for name in samples:
             begun = time.process_time()
-            asyncio.run(ours(plan) if index == 0 else bare(graph))
-            best[index] = min(best[index], (time.process_time() - begun) / calls * 1e6)
-    return best[0], best[1]
+            asyncio.run(ours(plan) if name == "ours" else bare(graph))
+            if number:
+                samples[name].append((time.process_time() - begun) / calls * 1e6)
+    return samples
 
 
 def against_bare() -> list[Row]:
     rows = []
     for kind in KINDS:
-        mine, reference = compare(kind, CALLS)
-        note = f"{mine:.1f} against {reference:.1f} µs"
-        rows.append(Row(f"{CALLS:,} calls, {kind}: bare asyncio scheduler", mine / reference, 2, note=note))
+        samples = compare(kind, CALLS)
+        times, spread = ratio(samples, "ours", "bare")
+        note = f"{middle(samples['ours'])[0]:.1f} against {middle(samples['bare'])[0]:.1f} µs"
+        rows.append(
+            Row(f"{CALLS:,} calls, {kind}: bare asyncio scheduler", times, 2, note=note, spread=spread)
+        )
     return rows
 
 
@@ -162,13 +168,14 @@ def against_peers() -> list[Row]:
 
 
 def against(peer: Peer, kind: str, calls: int, judged: bool) -> Row:
-    mine, theirs = compare(kind, calls)[0], peer.measure(kind, str(calls))
+    mine, theirs = min(compare(kind, calls)["ours"]), peer.measure(kind, str(calls))
     return Row(
-        f"{calls:,} calls, {kind}: {peer.package} {peer.version} against ours",
+        f"{calls:,} calls, {kind}: {peer.package} against ours",
         theirs / mine,
         peer.factor if judged else None,
         at_least=True,
         note=f"{theirs:,.0f} against {mine:.1f} µs",
+        peer=peer.release,
     )
 
 

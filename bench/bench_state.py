@@ -6,17 +6,15 @@ Run in a virtual environment: `python bench/bench_state.py`. Needs json-merge-pa
 from __future__ import annotations
 
 import copy
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import json_merge_patch
-from _measure import Row, report
+from _measure import Row, Samples, middle, plain_turns, ratio, report
 
 from narratoria.state import apply, merge, merge_into, revert
 
-ROUNDS = 200
+ROUNDS, RUNS = 60, 500
 SMALL, LARGE = 1_000, 100_000
 PATCH: dict[str, Any] = {
     "inventory": {"torch": {"lit": True, "fuel": 7}, "rope": None},
@@ -52,18 +50,13 @@ def change_and_take_back(state: dict[str, Any], patch: dict[str, Any]) -> None:
     revert(state, apply(state, patch))
 
 
-def fastest(
-    contenders: dict[str, Callable[[], object]], number: int, rounds: int = ROUNDS
-) -> dict[str, float]:
-    """Microseconds per run: the best of many short turns, taken one after the other in every round."""
-    best = dict.fromkeys(contenders, float("inf"))
-    for _ in range(rounds):
-        for name, run in contenders.items():
-            begun = time.perf_counter()
-            for _ in range(number):
-                run()
-            best[name] = min(best[name], (time.perf_counter() - begun) / number * 1e6)
-    return best
+def told(samples: Samples) -> str:
+    return ", ".join(f"{name} {middle(taken)[0]:.2f} µs" for name, taken in samples.items())
+
+
+def row(name: str, samples: Samples, ours: str, reference: str, target: float | None, note: str = "") -> Row:
+    times, spread = ratio(samples, ours, reference)
+    return Row(name, times, target, note=note, spread=spread)
 
 
 def merging() -> list[Row]:
@@ -71,7 +64,7 @@ def merging() -> list[Row]:
     which with json-merge-patch takes a deep copy first. Merging the same patch again does the same work again."""
     theirs, in_place, undoable = (copy.deepcopy(TARGET) for _ in range(3))
     assert merge(TARGET, PATCH) == json_merge_patch.merge(copy.deepcopy(TARGET), PATCH)
-    cost = fastest(
+    cost = plain_turns(
         {
             "json-merge-patch": partial(json_merge_patch.merge, theirs, PATCH),
             "json-merge-patch on a copy": lambda: json_merge_patch.merge(copy.deepcopy(TARGET), PATCH),
@@ -79,15 +72,16 @@ def merging() -> list[Row]:
             "merge": partial(merge, TARGET, PATCH),
             "apply with its inverse": partial(apply, undoable, PATCH),
         },
-        number=500,
+        RUNS,
+        ROUNDS,
     )
-    print(", ".join(f"{name} {microseconds:.2f} µs" for name, microseconds in cost.items()))
-    bare = cost["json-merge-patch"]
+    print(told(cost))
+    bare, inverse = "json-merge-patch", "apply with its inverse"
     return [
-        Row("merge_into, in place as theirs", cost["merge_into"] / bare, 0.6),
-        Row("merge, target kept: theirs on a copy", cost["merge"] / cost["json-merge-patch on a copy"], 0.6),
-        Row("merge, target kept: theirs in place", cost["merge"] / bare, 0.6, note="four objects are copied"),
-        Row("apply, with the inverse: theirs in place", cost["apply with its inverse"] / bare, None),
+        row("merge_into, in place as theirs", cost, "merge_into", bare, 0.6),
+        row("merge, target kept: theirs on a copy", cost, "merge", "json-merge-patch on a copy", 0.6),
+        row("merge, target kept: theirs in place", cost, "merge", bare, 0.6, "four objects are copied"),
+        row("apply, with the inverse: theirs in place", cost, inverse, bare, None),
     ]
 
 
@@ -99,25 +93,21 @@ def taking_back() -> list[Row]:
     ):
         small, large = make(SMALL), make(LARGE)
         before = copy.deepcopy(large)
-        cost = fastest(
+        cost = plain_turns(
             {
                 "small": partial(change_and_take_back, small, patch),
                 "large": partial(change_and_take_back, large, patch),
             },
-            number=500,
+            RUNS,
+            ROUNDS,
         )
         assert large == before
-        copying = fastest({"deepcopy": partial(copy.deepcopy, large)}, number=1, rounds=5)["deepcopy"]
-        times = ", ".join(f"{name} {microseconds:.2f} µs" for name, microseconds in cost.items())
-        print(f"{shape}: {times}, deepcopy {copying:,.0f} µs")
+        copying = middle(plain_turns({"deepcopy": partial(copy.deepcopy, large)}, 1, 5)["deepcopy"])[0]
+        print(f"{shape}: {told(cost)}, deepcopy {copying:,.0f} µs")
+        against = copying / middle(cost["large"])[0]
         rows += [
-            Row(
-                f"{shape}: deepcopy of {LARGE:,} nodes against it",
-                copying / cost["large"],
-                10_000,
-                at_least=True,
-            ),
-            Row(f"{shape}: {LARGE:,} nodes against {SMALL:,}", cost["large"] / cost["small"], 1.5),
+            Row(f"{shape}: deepcopy of {LARGE:,} nodes against it", against, 10_000, at_least=True),
+            row(f"{shape}: {LARGE:,} nodes against {SMALL:,}", cost, "large", "small", 1.5),
         ]
     return rows
 

@@ -1,7 +1,7 @@
 """The page: cold load against NiceGUI, weight, log lines per second, event to pixel, two hundred viewers.
 
 Run in a virtual environment: `python bench/bench_web.py [load|lines|pixel|viewers …]`. Needs Chromium and
-playwright; NiceGUI is installed into the peers' own environment, build/bench-venv.
+playwright; NiceGUI is installed into the peers' own environment, build/peers/nicegui.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from _measure import Row, report
+from _measure import Row, ratio, report
 from _web import CHROMIUM, FLAGS, Meter, OurServer, nicegui_server, write_story
-from peers.environment import python_with
+from peers.environment import python_with, release
 
 LOADS = 7
 FLOOD = 100_000
@@ -100,13 +100,16 @@ def loads(browser: Any, ours: OurServer, python: Path) -> list[Row]:
             cold_load(browser, f"http://127.0.0.1:{meter.port}/")
             sizes["nicegui"] = meter.received / 1000
     ours_ms, peer_ms = statistics.median(times["ours"]), statistics.median(times["nicegui"])
+    measured, spread = ratio(times, "ours", "nicegui")
     # A page that waits on five processes suffers more from a busy machine than one that computes in a single one.
     quickest = min(times["ours"]), min(times["nicegui"])
     return [
         Row(
             "cold load to first answered click, against NiceGUI",
-            ours_ms / peer_ms,
+            measured,
             0.25,
+            spread=spread,
+            peer=release("nicegui"),
             note=f"{ours_ms:.0f} ms and {peer_ms:.0f} ms; at their quickest {quickest[0]:.0f} and {quickest[1]:.0f}",
         ),
         Row("over the wire, first visit and a turn", sizes["ours"], 220, unit=" kB"),

@@ -1,21 +1,21 @@
-"""A virtual environment for peers, apart from ours: build/bench-venv, filled by name from the package index.
+"""Virtual environments for the peers, apart from ours and from each other: build/peers/NAME, as pinned.txt says.
 
-Peers bring many dependencies that Narratoria must not have, and their newest versions are what matters, so nothing
-here is pinned. Each peer is measured in a process of its own that prints microseconds per call on its last line.
+Peers bring many dependencies that Narratoria must not have, and some of them contradict each other. Each peer is
+measured in a process of its own that prints microseconds per call on its last line.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-import sys
 import venv
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ENVIRONMENT = HERE.parent.parent / "build" / "bench-venv"
-PYTHON = ENVIRONMENT / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+ENVIRONMENTS = HERE.parent.parent / "build" / "peers"
 INSTALL_TIMEOUT = 600.0
 RUN_TIMEOUT = 300.0
 
@@ -30,33 +30,45 @@ class Peer:
 
     package: str
     script: str
-    factor: float
-    beside: tuple[str, ...] = ()  # further requirements, where its own admit what it does not work with
+    factor: float | None = None
 
     def measure(self, *arguments: str) -> float:
         """Microseconds per call, taken in a process of its own."""
-        command = [str(python_with(self.package, *self.beside)), str(HERE / self.script), *arguments]
+        command = [str(python_with(self.package)), str(HERE / self.script), *arguments]
         done = _run(command, RUN_TIMEOUT, f"{self.script} was not done")
         return float(done.stdout.strip().rpartition("\n")[2])
 
     @property
-    def version(self) -> str:
-        code = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
-        return _run([str(PYTHON), "-c", code, self.package], 30, "pip did not answer").stdout.strip()
+    def release(self) -> str:
+        """The name and the version that is installed."""
+        return release(self.package)
 
 
-def python_with(package: str, *beside: str) -> Path:
-    """The environment's interpreter, once `package` is in it."""
-    if not PYTHON.exists():
-        print("making build/bench-venv for the peers …", flush=True)
-        venv.create(ENVIRONMENT, with_pip=True)
-    marker = ENVIRONMENT / f".has-{package}"
-    if not marker.exists():
-        print(f"installing {package} into build/bench-venv …", flush=True)
-        command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]
-        _run([*command, *beside], INSTALL_TIMEOUT, "pip was not done")
-        marker.touch()
-    return PYTHON
+def pinned() -> dict[str, list[str]]:
+    """For each peer what is installed for it."""
+    lines = (HERE / "pinned.txt").read_text().splitlines()
+    found = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    return {re.split(r"[<>=~!\[]", wanted[0])[0]: wanted for wanted in found}
+
+
+def release(package: str) -> str:
+    code = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
+    done = _run([str(python_with(package)), "-c", code, package], 30, "pip did not answer")
+    return f"{package} {done.stdout.strip()}"
+
+
+@cache
+def python_with(package: str) -> Path:
+    """The interpreter of the peer's environment, which is made if it is not there or pinned.txt has changed."""
+    folder, wanted = ENVIRONMENTS / package, pinned()[package]
+    python, marker = folder / "bin" / "python", folder / "installed.txt"
+    if not marker.exists() or marker.read_text() != "\n".join(wanted):
+        print(f"installing {' '.join(wanted)} into build/peers/{package} …", flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
+        _run(command, INSTALL_TIMEOUT, "pip was not done")
+        marker.write_text("\n".join(wanted))
+    return python
 
 
 def _run(command: list[str], timeout: float, complaint: str) -> subprocess.CompletedProcess[str]:
