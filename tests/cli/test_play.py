@@ -22,7 +22,10 @@ def play(tmp_path):
     return run
 
 
-@pytest.mark.parametrize(("walk", "ending"), [("the-light-kept", "kept"), ("two-keepers", "two-keepers")])
+@pytest.mark.parametrize(
+    ("walk", "ending"),
+    [("the-light-kept", "kept"), pytest.param("two-keepers", "two-keepers", marks=pytest.mark.slow)],
+)
 def test_the_lighthouse_plays_to_both_endings_by_script(play, walk, ending):
     prompts = (WALKTHROUGHS / f"{walk}.txt").read_text(encoding="utf-8")
     ran = play("lighthouse", "--terminal", "--json", "--narrator", "rules", stdin=prompts)

@@ -419,7 +419,6 @@ async def test_web_scrape_reads_pages_with_real_chromium(scraper: Scraper, inn: 
 
 
 @pytest.mark.browser
-@pytest.mark.short
 async def test_a_closed_browser_is_launched_anew_and_leaves_no_thread(inn: str) -> None:
     browser = ChromiumBrowser()
     for _ in range(2):

@@ -45,7 +45,7 @@ def pyright(folder: Path) -> Found:
     return found
 
 
-@pytest.mark.parametrize("check", [mypy, pyright])
+@pytest.mark.parametrize("check", [pytest.param(mypy, marks=pytest.mark.slow), pyright])
 def test_strict_type_checkers_tell_right_uses_from_wrong_ones(
     check: Callable[[Path], Found], tmp_path: Path
 ) -> None:

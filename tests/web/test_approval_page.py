@@ -79,7 +79,6 @@ def test_an_input_is_edited_and_a_mistake_is_said(
     expect(card(page).locator("pre")).to_be_visible()
 
 
-@pytest.mark.short
 def test_a_refusal_is_written_with_the_keyboard_alone(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

@@ -248,7 +248,6 @@ def test_everything_can_be_used_by_everybody(
     shoot(page, f"call-top-{theme}-{width}")
 
 
-@pytest.mark.short
 def test_hostile_text_is_harmless_in_every_part(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = played(server, open_page, "hostile", story="workshop")
     card = page.locator(".call").first

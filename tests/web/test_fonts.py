@@ -66,7 +66,6 @@ async def test_fonts_are_cut_only_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.short
 def test_a_browser_shows_a_story_in_them_and_keeps_them(cut: Path, tmp_path: Path, open_page: Open) -> None:
     home = tmp_path / "home"
     folder = fonts_folder(home)

@@ -359,7 +359,6 @@ def test_every_question_message_and_card_is_accessible(
     assert not problems, "\n".join(problems)
 
 
-@pytest.mark.short
 def test_what_a_process_says_while_it_takes_back_is_not_shown_as_the_state(
     server: RunningServer, open_page: Open
 ) -> None:

@@ -123,7 +123,6 @@ def test_a_redo_that_brings_back_all_there_is_hands_the_focus_on(
     expect(field(page)).to_be_focused()
 
 
-@pytest.mark.short
 def test_the_focus_survives_a_menu_a_dialog_and_a_dismissal(server: RunningServer, open_page: Open) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     field(page).fill("break")

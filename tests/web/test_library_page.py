@@ -77,7 +77,6 @@ def test_the_focus_stays_on_a_card_in_sight_when_the_only_finished_story_is_dele
     expect(page.locator(".saved-link:visible").last).to_be_focused()
 
 
-@pytest.mark.short
 def test_a_card_shows_the_narration_as_it_is_read_and_where_a_branch_began(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

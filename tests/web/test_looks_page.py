@@ -27,7 +27,6 @@ def say(page: Any, text: str) -> None:
     box.press("Enter")
 
 
-@pytest.mark.short
 def test_a_column_has_one_left_edge_and_sound_has_our_own_controls(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

@@ -129,7 +129,6 @@ def test_another_site_that_opens_the_page_gets_no_hold_of_it(
 
 
 @pytest.mark.browser
-@pytest.mark.short
 def test_a_visitor_of_these_tests_finds_nothing_of_the_one_before(
     server: RunningServer, chromium: Any
 ) -> None:

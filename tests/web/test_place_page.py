@@ -71,7 +71,6 @@ def test_a_new_story_opens_on_its_first_line(
     shoot(page, f"story-opening-{width}")
 
 
-@pytest.mark.short
 def test_a_story_that_has_not_come_yet_does_not_look_unwritten(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

@@ -157,7 +157,6 @@ def test_an_endless_narration_is_shown_as_it_was_written(server: RunningServer, 
     assert lines > 119_000, "each line is one"
 
 
-@pytest.mark.short
 def test_no_other_script_of_the_page_can_make_elements_of_text(
     server: RunningServer, open_page: Open
 ) -> None:

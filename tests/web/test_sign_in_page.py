@@ -39,7 +39,6 @@ def test_a_browser_comes_in_by_the_file_and_leaves_by_the_settings(
     context.close()
 
 
-@pytest.mark.short
 def test_an_open_page_goes_on_after_a_restart(
     fresh_server: RunningServer, open_page: Callable[..., Any]
 ) -> None:

@@ -58,7 +58,6 @@ def settings(page: Any) -> Any:
     return page.get_by_role("dialog", name="Settings")
 
 
-@pytest.mark.short
 def test_turns_are_read_aloud_and_the_text_is_marked(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

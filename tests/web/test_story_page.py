@@ -32,7 +32,6 @@ def button(page: Any, name: str) -> Any:
     return page.get_by_role("button", name=name, exact=True)
 
 
-@pytest.mark.short
 def test_the_opening_is_told_with_its_choices(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}", "#narrative"))
     expect(story(page).locator("strong")).to_have_text("bare")
@@ -204,7 +203,6 @@ def test_a_branch_opens_a_session_of_its_own(server: RunningServer, open_page: O
     expect(story(page)).not_to_contain_text("It is good enough.")
 
 
-@pytest.mark.short
 def test_a_failed_skill_is_told_inline_with_details_retry_and_dismiss(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

@@ -75,7 +75,6 @@ def test_progress_is_shown_while_a_call_runs(server: RunningServer, open_page: O
     expect(page.get_by_role("progressbar")).to_have_count(0)
 
 
-@pytest.mark.short
 def test_a_failed_call_shows_its_code_and_its_standard_error(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -297,7 +296,6 @@ def test_every_asset_stands_on_a_stage_of_one_size(server: RunningServer, open_p
 # --- state -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.short
 def test_the_tree_is_walked_by_keyboard(server: RunningServer, open_page: Open) -> None:
     page = played(server, open_page, "paint")
     go(page, "State")
