@@ -33,7 +33,7 @@ ROOMS: Mapping[str, str] = {
     "telemetry": "OpenTelemetry: the names and the making of spans and metrics",
     "tools": "the definition of a tool: context, retry, deadline, schema, contract",
     "session": "the world: drafts, memory, assets, resources",
-    "kinds": "factories that return a Tool: function, process, composition, MCP servers, OpenAPI",
+    "kinds": "factories that return a Tool: function, process, composition, other machines, MCP servers, OpenAPI",
     "run": "the pipeline and plans",
     "store": "the journal, SQLite, PostgreSQL, import and salvage",
     "skills": "Agent Skills: SKILL.md folders, their scripts as tools, their settings, and skills of our own",
@@ -59,7 +59,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "tools": {
         "schemas and types of values": "schema value_constraints value_types",
         "time": "cancellation deadline backoff backoff_kinds retry",
-        "the tool": "handler_types context read_only tool_result tool",
+        "the tool": "handler_types context read_only node_resources tool_result tool",
         "preconditions and effects": "contract",
     },
     "session": {
@@ -75,7 +75,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "manifests": "environment manifest from_manifest load",
         "the protocol of tools": "ndjson conversation",
         "in this process": "function plain_function shared_arguments composed_results composed_times compose",
-        "processes": "process tool_files kept_files browser builtin_tools",
+        "processes": "placement process tool_files kept_files browser builtin_tools",
+        "other machines": "remote",
         "MCP and HTTP": "foreign_tool mcp openapi foreign_sources",
     },
     "run": {
@@ -141,8 +142,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "cli": {
         "input and output": "output stdin_lines line_editor sixel pictures signals completion exporting skeletons",
-        "options of several commands": "env_option narrators_option approval_options source_options skills_option "
-        "session_options request_options",
+        "options of several commands": "env_option engine_option narrators_option approval_options source_options "
+        "skills_option session_options request_options",
         "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "
         "interrupts terminal_commands check_story",
         "commands": "call check doctor mcp model new plans schema skills tools narrate play replay_command "

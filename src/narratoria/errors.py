@@ -26,6 +26,7 @@ MISSING_DONE: Final = "MISSING_DONE"
 NON_ZERO_EXIT: Final = "NON_ZERO_EXIT"
 NOT_EXECUTABLE: Final = "NOT_EXECUTABLE"
 OUTPUT_LIMIT: Final = "OUTPUT_LIMIT"
+NODE_LOST: Final = "NODE_LOST"
 REFUSED: Final = "REFUSED"
 
 # Who says why a call failed. A tool's own `errorCode` may read like one of the codes above and means none of them.

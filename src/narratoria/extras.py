@@ -33,6 +33,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "openapi": Extra("operations of OpenAPI documents as tools", ("httpx2",)),
     "postgres": Extra("sessions in PostgreSQL", ("psycopg",)),
     "otel": Extra("OpenTelemetry spans and metrics", ("opentelemetry.sdk",)),
+    "ray": Extra("tools on the nodes of a Ray cluster", ("ray",)),
     "browser": Extra("the web_scrape tool", ("playwright",)),
 }
 

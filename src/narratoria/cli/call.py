@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.approval_options import TerminalApprover, approval_options
 from narratoria.cli.completion import TOOL
+from narratoria.cli.engine_option import engine_option
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
 from narratoria.cli.request_options import given_object, request_options
@@ -74,6 +75,7 @@ STDERR_COLUMNS: Final = 1000
 )
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission the tool asks for.")
 @approval_options
+@engine_option
 @env_option
 @source_options
 @skills_option
@@ -108,7 +110,7 @@ def call(
     session = Session(state=begun, permissions=grant, assets=AssetStore(keep or data_home() / "assets"))
     record = Call(
         timeout=timeout,
-        policy=plan_policy(retries, 100),
+        policy=plan_policy(retries, 100, general=not retries),
         dependencies=given_object("--dependencies", dependencies),
     )
     approver = TerminalApprover(yes=yes, approve=approve)

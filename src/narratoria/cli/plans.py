@@ -15,6 +15,7 @@ from narratoria.bounds import DocumentFault, read_file, read_stream, text_of
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.approval_options import TerminalApprover, approval_options
 from narratoria.cli.completion import SESSION
+from narratoria.cli.engine_option import engine_option
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, styled
 from narratoria.cli.plan_progress import PlanProgress
@@ -84,6 +85,7 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
     help="For each attempt at a call, in place of what the tools declare.",
 )
 @approval_options
+@engine_option
 @env_option
 @source_options
 @skills_option

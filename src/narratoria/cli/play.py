@@ -12,6 +12,7 @@ from rich.console import Console
 
 from narratoria.cli.approval_options import TerminalApprover, approval_options
 from narratoria.cli.completion import SESSION, STORY
+from narratoria.cli.engine_option import engine_option
 from narratoria.cli.env_option import env_option
 from narratoria.cli.line_editor import LineInterrupted
 from narratoria.cli.narrators_option import narrators_option
@@ -52,6 +53,7 @@ DEFAULT_STORY = "lighthouse"
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @approval_options
+@engine_option
 @env_option
 @source_options
 @skills_option

@@ -76,6 +76,14 @@ class Conversation:
             else:
                 await self._heard([event])
 
+    async def receive(self, event: Asset, arrived: Path | str) -> None:
+        """Hand over an asset of a process on another machine: its content in a file, or why there is none."""
+        draft, call_id = self.context.session, self.context.call_id
+        outcome = await asyncio.to_thread(
+            accept_asset, draft, call_id, event, self.folder, self.clean, arrived
+        )
+        add_asset(draft, call_id, self.shown(event), outcome)
+
     def shown(self, event: Asset) -> Asset:
         """Return the event of an asset as it may be told."""
         return event

@@ -107,10 +107,17 @@ def environment(asked: Named = NOTHING) -> dict[bytes, bytes]:
     """Return a tool's environment, without its temporary folder and our cookie."""
     env = standard()
     if _passed or asked is not NOTHING:
-        ours = _ours()
-        for one in (asked, *_passed):
-            env.update({name: ours[name] for name in one.names & ours.keys()})
-            env.update(one.values)
+        env.update(given(asked))
+    return env
+
+
+def given(asked: Named = NOTHING) -> dict[bytes, bytes]:
+    """Return the variables a tool gets beside the standard ones: those it asks for, and those a person passes."""
+    env: dict[bytes, bytes] = {}
+    ours = _ours()
+    for one in (asked, *_passed):
+        env.update({name: ours[name] for name in one.names & ours.keys()})
+        env.update(one.values)
     return env
 
 

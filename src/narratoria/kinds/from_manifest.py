@@ -65,6 +65,7 @@ def tool_from_manifest(
         read_only=manifest.read_only,
         approval=manifest.approval,
         repeatable=repeatable,
+        resources=manifest.resources,
     )
 
 

@@ -19,6 +19,7 @@ from narratoria.strict_json import read_file, with_integers
 from narratoria.tools import schema
 from narratoria.tools.contract import effects_from_data, preconditions_from_data
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.tools.node_resources import Resources
 from narratoria.tools.retry import policy_from_data
 from narratoria.tools.schema.tables import table_problems
 from narratoria.tools.tool import Approval
@@ -69,6 +70,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
         default_factory=list
     )
     """Variables it needs beside the standard ones: `NAME`, with the value the person has, or `NAME=VALUE`."""
+    resources: Resources | None = None
+    """Resources that a machine must have free for it. With them, it runs on a Ray cluster."""
     kind: str = DEFAULT_KIND
     """The kind of tool: `process`, an executable beside the manifest, or another one in `kinds.load`."""
     settings: JsonObject = msgspec.field(default_factory=dict)

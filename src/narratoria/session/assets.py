@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
@@ -115,9 +115,10 @@ class AssetStore:
         asset: Asset,
         base: Path | None = None,
         clean: Callable[[bytes], bytes] | None = None,
+        arrived: Path | str | None = None,
     ) -> AssetStored:
         """Check the file that an event names and keep a copy, which goes through `clean`; raise `AssetRefused` with the
-        reason.
+        reason. `arrived` is the content of a file that lies on another machine, or the reason why it did not come.
         """
         if not asset.asset_id.strip():
             raise AssetRefused("asset: assetId is empty; give each asset a name of its own")
@@ -127,7 +128,7 @@ class AssetStore:
                 f"use one like image/png"
             )
         path = Path(asset.path) if base is None else base / asset.path
-        digest, size = self._copy(asset.asset_id, path, asset.media_type, clean)
+        digest, size = self._copy(asset.asset_id, path, asset.media_type, clean, arrived)
         return AssetStored(
             call=call,
             asset_id=asset.asset_id,
@@ -165,26 +166,15 @@ class AssetStore:
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
     def _copy(
-        self, asset_id: str, path: Path, media_type: str, clean: Callable[[bytes], bytes] | None
+        self,
+        asset_id: str,
+        path: Path,
+        media_type: str,
+        clean: Callable[[bytes], bytes] | None,
+        arrived: Path | str | None,
     ) -> tuple[str, int]:
         where = f"asset {quoted(asset_id)}: {shown(path)}"
-        # O_NONBLOCK: opening a FIFO nobody writes to must not hang; it is then refused as not a regular file.
-        try:
-            source = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-        except (OSError, ValueError) as error:
-            raise AssetRefused(_why_unreadable(asset_id, path, error)) from None
-        with contextlib.ExitStack() as closing:
-            closing.callback(os.close, source)  # Python makes no file object of a directory's descriptor
-            status = os.fstat(source)
-            if not stat.S_ISREG(status.st_mode):
-                what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-                raise AssetRefused(f"{where} is {what}; write a file and name it")
-            if _is_of_the_system(source, path, status):
-                raise AssetRefused(
-                    f"{where} is the system's, not a file of the tool's; write a file and name it"
-                )
-            if status.st_size > self.cap:
-                raise AssetRefused(f"{where} has {status.st_size:,} bytes, more than the cap of {self.cap:,}")
+        with _opened(asset_id, path, self.cap, arrived) as source:
             head = _read(source, where, HEAD_BYTES)
             if problem := contradiction(media_type, head):
                 raise AssetRefused(f"{where} {problem}; let mediaType say what the file is")
@@ -256,6 +246,37 @@ def shown(path: Path) -> str:
     """Return a path for a message; one that is too long is cut."""
     text = str(path)
     return text if len(text) <= _PATH_SHOWN else f"{text[:_PATH_SHOWN]}… ({len(text):,} characters)"
+
+
+def opened(asset_id: str, path: Path, cap: int) -> BinaryIO:
+    """Open a tool's file for reading; raise `AssetRefused` if it is not one that may be an asset."""
+    with _opened(asset_id, path, cap) as source:
+        return os.fdopen(os.dup(source), "rb", buffering=0)
+
+
+@contextlib.contextmanager
+def _opened(asset_id: str, path: Path, cap: int, arrived: Path | str | None = None) -> Iterator[int]:
+    """Open the file at `path`, or what arrived of it, and close it again."""
+    if isinstance(arrived, str):
+        raise AssetRefused(arrived)
+    where = f"asset {quoted(asset_id)}: {shown(path)}"
+    # O_NONBLOCK: opening a FIFO nobody writes to must not hang; it is then refused as not a regular file.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        source = os.open(arrived or path, flags)
+    except (OSError, ValueError) as error:
+        raise AssetRefused(_why_unreadable(asset_id, path, error)) from None
+    with contextlib.ExitStack() as closing:
+        closing.callback(os.close, source)  # Python makes no file object of a directory's descriptor
+        status = os.fstat(source)
+        if not stat.S_ISREG(status.st_mode):
+            what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise AssetRefused(f"{where} is {what}; write a file and name it")
+        if _is_of_the_system(source, arrived or path, status):
+            raise AssetRefused(f"{where} is the system's, not a file of the tool's; write a file and name it")
+        if status.st_size > cap:
+            raise AssetRefused(f"{where} has {status.st_size:,} bytes, more than the cap of {cap:,}")
+        yield source
 
 
 def _is_of_the_system(fd: int, path: Path, status: os.stat_result) -> bool:

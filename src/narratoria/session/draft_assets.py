@@ -22,14 +22,18 @@ def accept_asset(
     event: Asset,
     base: Path | None = None,
     clean: Callable[[bytes], bytes] | None = None,
+    arrived: Path | str | None = None,
 ) -> AssetStored | AssetDenied:
-    """Check and copy the file. Touches nothing but the store, so it may run in a thread."""
+    """Check and copy the file, or what arrived of it from another machine.
+
+    Touches nothing but the store, so it may run in a thread.
+    """
     known = draft.asset_ids = draft.asset_ids or set()
     if event.asset_id in known:
         reason = f"asset {quoted(event.asset_id)}: already used in the same invocation; ids must be unique"
         return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
     try:
-        stored = draft.root.assets.accept(call_id, event, base, clean)
+        stored = draft.root.assets.accept(call_id, event, base, clean, arrived)
     except AssetRefused as refusal:
         reason = str(refusal) if clean is None else cleaned(str(refusal), clean)
         return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)

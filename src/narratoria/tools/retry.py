@@ -22,6 +22,7 @@ from narratoria.errors import (
     EFFECT_FAILED,
     INVALID_ARGUMENTS,
     MISSING_DONE,
+    NODE_LOST,
     NON_ZERO_EXIT,
     NOT_EXECUTABLE,
     OUTPUT_LIMIT,
@@ -175,7 +176,7 @@ HOPELESS: Final = frozenset(
 
 
 # Verdicts after which nobody knows what a call has done.
-UNANSWERED: Final = frozenset({TIMEOUT, MISSING_DONE, NON_ZERO_EXIT, OUTPUT_LIMIT, PROTOCOL_ERROR})
+UNANSWERED: Final = frozenset({TIMEOUT, MISSING_DONE, NON_ZERO_EXIT, OUTPUT_LIMIT, PROTOCOL_ERROR, NODE_LOST})
 
 
 def may_have_acted(error: ToolError) -> bool:

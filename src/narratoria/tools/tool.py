@@ -31,6 +31,7 @@ from narratoria.tools import schema
 from narratoria.tools.context import CallScope, Pipeline, ToolContext, Trial
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_positive, check_seconds
 from narratoria.tools.handler_types import handler_types
+from narratoria.tools.node_resources import Resources
 from narratoria.tools.read_only import held_to_reading
 from narratoria.tools.retry import RetryPolicies, RetryPolicy, check_waits
 from narratoria.tools.tool_result import ResultMetadata, ToolError, ToolResult
@@ -123,10 +124,11 @@ class Tool(Generic[P, R]):
     """
 
     __slots__ = (
-        "accepts_overrides", "approval", "description", "effects", "ends_itself", "examples", "guarded", "handler",
-        "inline", "is_async",
+        "accepts_overrides", "approval", "description", "effects", "ends_itself", "engine", "examples", "guarded",
+        "handler", "inline", "is_async",
         "kind", "name", "origin", "parameters", "params_type", "parse", "parts", "permissions", "plain_result",
-        "plan_timeout", "preconditions", "read_only", "repeats", "result_type", "retry", "skill", "timeout", "title",
+        "plan_timeout", "preconditions", "read_only", "repeats", "resources", "result_type", "retry", "skill",
+        "timeout", "title",
     )  # fmt: skip
 
     _types: ClassVar[tuple[Any, Any] | None] = None
@@ -160,6 +162,7 @@ class Tool(Generic[P, R]):
         read_only: bool = False,
         approval: Approval | None = None,
         repeatable: bool | None = None,
+        resources: Resources | None = None,
     ) -> None:
         self.name = name
         self.description = description
@@ -173,6 +176,8 @@ class Tool(Generic[P, R]):
         self.plan_timeout = DEFAULT_TIMEOUT if timeout is None else timeout  # a plan gives every call a limit
         self.retry = retry
         self.repeats = repeatable  # as its source says; None where that follows from the rest
+        self.resources = resources  # of the machine it runs on; None where nobody asked for any
+        self.engine: Any = None  # `kinds.remote` sets it: the engine that runs it elsewhere
         self.inline = inline
         self.skill = skill
         self.permissions = tuple(permissions)

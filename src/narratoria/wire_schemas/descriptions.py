@@ -44,6 +44,7 @@ TITLES: Final = {
     "Manifest": "What a tool says of itself, in the file <tool>.tool.json beside it. Times are in "
     "seconds. Beyond this "
     "schema: `parameters` refers to nothing outside itself.",
+    "Resources": "What one call needs of the machine it runs on.",
     "ManifestLimits": "Caps on what one invocation may write. Passing one fails the call with OUTPUT_LIMIT.",
     "Example": "An input to try: the conformance kit starts with the first.",
     "Retry": "When a failed call is tried again.",
@@ -135,6 +136,11 @@ FIELDS: Final = {
     "Manifest.examples": "Inputs to try.",
     "Manifest.operation": "What the request says under `operation`.",
     "Manifest.limits": "Caps on the output, where the runtime's defaults do not suit.",
+    "Manifest.resources": "What a machine must have free for a call. With it, the tool runs on a Ray cluster.",
+    "cpu": "Cores; a half is 0.5.",
+    "gpu": "Graphics processors.",
+    "memory": "Bytes of main memory.",
+    "custom": "Resources that the nodes of the cluster were given by name.",
     "Manifest.kind": "How the tool is reached: `process`, an executable beside the manifest, or another kind.",
     "settings": "Settings of that kind, for those that need some.",
     "Manifest.env": "Variables it needs beside the standard ones: `NAME`, with the value the person has, "

@@ -6,12 +6,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakSet
 
 import msgspec
@@ -20,10 +20,11 @@ from narratoria import telemetry
 from narratoria.errors import NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
 from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.kinds.conversation import LAYOUT, Conversation, request_for
-from narratoria.kinds.environment import Named, environment, named, unset_of
+from narratoria.kinds.environment import Named, environment, given, named, unset_of
 from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
 from narratoria.kinds.manifest import Manifest, load_manifest
 from narratoria.kinds.ndjson import Limits
+from narratoria.kinds.placement import Engine, Job, engine_for
 from narratoria.kinds.process.crash_lines import last_words
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, command_for, tool_command
@@ -32,6 +33,7 @@ from narratoria.kinds.process.surroundings import Surround, Surroundings
 from narratoria.session import Session
 from narratoria.session.attempt_note import AttemptNote
 from narratoria.tools.contract import Compensation, Effect
+from narratoria.tools.node_resources import Resources
 from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
 from narratoria.unicode_text import escaped
 
@@ -49,6 +51,7 @@ def process_tool(
     cwd: str | Path | None = None,
     kind: ToolKind = PROCESS,
     surround: Surround | None = None,
+    folder: Path | None = None,
 ) -> Tool[Any, JsonObject]:
     """Make a tool from an executable and the manifest beside it.
 
@@ -57,6 +60,7 @@ def process_tool(
     `cwd` is the folder it runs in, and from which the paths of its assets are read; by default that of this process.
     `kind` and `surround` are for kinds that are made of executables, such as the scripts of a skill; `surround` is
     called before each call for more variables, and for the secrets in them, which are taken out of what it writes.
+    `folder` goes with it where it runs on another machine; by default the folder it lies in.
     Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing is started here.
     """
     path = Path(path)
@@ -69,6 +73,8 @@ def process_tool(
         named([*manifest.env, *env]),
         None if cwd is None else Path(cwd).absolute(),
         surround,
+        path.absolute(),
+        folder,
         b'"default"' in msgspec.json.encode(manifest.parameters),
     )
     return tool_from_manifest(
@@ -116,7 +122,9 @@ class _Process:
     limits: Limits
     asked: Named
     cwd: Path | None
-    surround: Surround | None = None
+    surround: Surround | None
+    file: Path
+    folder: Path | None
     adds_defaults: bool = False
     _told: WeakSet[Session] = field(default_factory=WeakSet, init=False)
 
@@ -133,24 +141,66 @@ class _Process:
     async def _run(
         self, params: JsonObject, context: ToolContext, conversation: _Output
     ) -> ToolResult[JsonObject]:
-        env = environment(self.asked)
         if self.asked.names:
             self._tell_unset(context)
-        async with _scratch_folder() as scratch:
-            own = dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))
-            try:
-                outcome = await self._launched(
-                    {**env, **conversation.env, **own},
-                    request_for(self.manifest, params, context),
-                    conversation,
-                    context.time_limit,
-                )
-            except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
-                raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
+        engine = engine_for(context.tool)
+        if engine is None:
+            outcome = await self._run_here(params, context, conversation)
+        else:
+            outcome = await self._run_elsewhere(engine, params, context, conversation)
         settled = conversation.settled(outcome)
         if context.session.root.recording:
             self._note(settled, params, context)
         return self.judge(settled, conversation, context)
+
+    async def _run_here(
+        self, params: JsonObject, context: ToolContext, conversation: _Output
+    ) -> ProcessOutcome:
+        """Run the executable on this machine."""
+        env = environment(self.asked)
+        async with _scratch_folder() as scratch:
+            own = dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))
+            request = request_for(self.manifest, params, context)
+
+            def run(env: dict[bytes, bytes]) -> Awaitable[ProcessOutcome]:
+                return run_process(
+                    self.command,
+                    request,
+                    tool=self.manifest.name,
+                    on_events=conversation.hear,
+                    timeout=context.time_limit,
+                    limits=self.limits,
+                    env=env,
+                    cwd=self.cwd,
+                )
+
+            try:
+                return await self._launched({**env, **conversation.env, **own}, run)
+            except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
+                raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
+
+    async def _run_elsewhere(
+        self, engine: Engine, params: JsonObject, context: ToolContext, conversation: _Output
+    ) -> ProcessOutcome:
+        """Run the executable by an engine."""
+        request = request_for(self.manifest, params, context)
+
+        def run(env: dict[bytes, bytes]) -> Awaitable[ProcessOutcome]:
+            job = Job(
+                tool=self.manifest.name,
+                file=self.file,
+                folder=self.folder,
+                request=request,
+                timeout=context.time_limit,
+                limits=self.limits,
+                env=env,
+                cwd=self.cwd or _here(),
+                resources=context.tool.resources or Resources(),
+                asset_cap=context.session.root.assets.cap,
+            )
+            return engine.launch(job, conversation)
+
+        return await self._launched({**given(self.asked), **conversation.env}, run)
 
     def _note(self, outcome: ProcessOutcome, params: JsonObject, context: ToolContext) -> None:
         """Note the ending of the process for the journal, and the input if defaults were added to what was given."""
@@ -161,21 +211,12 @@ class _Process:
             note.sent = params
 
     async def _launched(
-        self, env: dict[bytes, bytes], request: bytes, conversation: Conversation, timeout: float | None
+        self, env: dict[bytes, bytes], run: Callable[[dict[bytes, bytes]], Awaitable[ProcessOutcome]]
     ) -> ProcessOutcome:
         """Run the executable once, with its place in the trace in its environment."""
         with telemetry.process(self.command[-1]) as span:
             env.update(span.environment())
-            outcome = await run_process(
-                self.command,
-                request,
-                tool=self.manifest.name,
-                on_events=conversation.hear,
-                timeout=timeout,
-                limits=self.limits,
-                env=env,
-                cwd=self.cwd,
-            )
+            outcome = await run(env)
             span.note(pid=outcome.pid, exit_code=outcome.exit_code, signal=outcome.signal)
             if outcome.timed_out:
                 span.failed(TIMEOUT)
@@ -272,6 +313,10 @@ class _Discreet(_Output):
 
     def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
         return super().hear(self.surroundings.events(events))
+
+    async def receive(self, event: Asset, arrived: Path | str) -> None:
+        for hidden in self.surroundings.events([event]):
+            await super().receive(cast(Asset, hidden), arrived)
 
     def shown(self, event: Asset) -> Asset:
         return msgspec.structs.replace(event, path=self.surroundings.redaction.text(event.path))

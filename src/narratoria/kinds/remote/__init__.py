@@ -1,0 +1,1 @@
+"""Tools on the nodes of a cluster: the engine here, the process and its supervisor there."""

@@ -1,0 +1,241 @@
+"""The engine that runs tools on the nodes of a Ray cluster.
+
+A call is a task of Ray with a streaming answer. Ray finds a node that has the resources free; the code there is
+`node.py`. Ray itself never repeats a task: the pipeline does, with a new draft and the same call id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import narratoria
+from narratoria.errors import EXECUTION_FAILED, NODE_LOST, TIMEOUT, CallFailure
+from narratoria.kinds.placement import Job, Listener
+from narratoria.kinds.process.custody import custody
+from narratoria.kinds.process.supervisor import ProcessOutcome
+from narratoria.kinds.remote import node, wire
+from narratoria.kinds.remote.local_cluster import Connection, RayUnavailable
+from narratoria.kinds.remote.tool_bundle import digest_of, pack
+
+BATCH_SECONDS: Final = 0.01
+BATCH_BYTES: Final = 64 * 1024
+_AHEAD: Final = 8
+"""Batches that Ray may hold for us before the node has to wait."""
+_PATIENCE: Final = 5.0
+"""Seconds after its time limit in which a node must have said how a call ended."""
+_PACKAGE: Final = Path(narratoria.__file__).parent
+
+
+class _FilesWanted(Exception):
+    """A node lacks the files of a tool."""
+
+
+class RayEngine:
+    """Runs executables on a Ray cluster: that at `address`, or one of its own on this machine.
+
+    `options` go to `ray.init`. `batch_seconds` and `batch_bytes` bound what a node gathers before it sends.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        batch_seconds: float = BATCH_SECONDS,
+        batch_bytes: int = BATCH_BYTES,
+        **options: Any,
+    ) -> None:
+        self._connection = Connection(address, **options)
+        self._batching = batch_seconds, batch_bytes
+        self._tasks: dict[Any, Any] = {}
+        self._files: dict[str, Any] = {}
+
+    def start(self) -> None:
+        """Connect to the cluster, or start one; it blocks for seconds."""
+        self._connection.open()
+
+    def close(self) -> None:
+        """End the connection, and a cluster of our own with all that runs there."""
+        self._tasks.clear()
+        self._files.clear()
+        self._connection.close()
+
+    async def launch(self, job: Job, listener: Listener) -> ProcessOutcome:
+        """Run an executable on a node to its end."""
+        if not self._connection.ready:
+            try:
+                await asyncio.to_thread(self._connection.open)
+            except RayUnavailable as error:
+                raise CallFailure(EXECUTION_FAILED, f"{job.tool}: {error}") from error
+        work, files = self._work(job), []
+        if work.source.digest in self._files:
+            files = [self._files[work.source.digest]]
+        try:
+            return await self._run(job, work, files, listener)
+        except _FilesWanted:
+            source = work.source
+            packed = await asyncio.to_thread(pack, Path(source.folder), "" if source.ours else source.name)
+            self._files[source.digest] = self._connection.ray.put(packed)
+            return await self._run(job, work, [self._files[source.digest]], listener)
+
+    def _work(self, job: Job) -> wire.Work:
+        try:
+            source = _source(job)
+        except OSError as error:
+            raise CallFailure(EXECUTION_FAILED, f"{job.tool}: {job.file}: {error.strerror}") from error
+        seconds, size = self._batching
+        return wire.Work(
+            narratoria.__version__,
+            job.tool,
+            source,
+            job.request,
+            job.timeout,
+            job.limits,
+            {**job.env},
+            None if job.cwd is None else wire.Place(str(job.cwd), node.identity_of(job.cwd)),
+            sys.executable,
+            job.asset_cap,
+            seconds,
+            size,
+        )
+
+    def _task(self, job: Job) -> Any:
+        asked = job.resources
+        key = (asked.cpu, asked.gpu, asked.memory, *sorted(asked.custom.items()))
+        if key not in self._tasks:
+            self._tasks[key] = self._connection.ray.remote(
+                num_cpus=asked.cpu,
+                num_gpus=asked.gpu,
+                memory=asked.memory,
+                resources=asked.custom or None,
+                num_returns="streaming",
+                max_retries=0,
+                _generator_backpressure_num_objects=_AHEAD,
+            )(node.perform)
+        return self._tasks[key]
+
+    async def _run(self, job: Job, work: wire.Work, files: list[Any], listener: Listener) -> ProcessOutcome:
+        answer = self._task(job).remote(wire.pack_work(work), files)
+        incoming = _Incoming()
+        try:
+            async for parts in self._batches(job, answer):
+                for part in parts:
+                    match part:
+                        case wire.Heard():
+                            waiting = listener.hear(wire.events_of(part))
+                            if waiting is not None:
+                                await waiting
+                        case wire.Chunk():
+                            incoming.add(part.data)
+                        case wire.Arrived():
+                            with incoming.whole() as file:
+                                await listener.receive(wire.asset_of(part), part.refusal or file)
+                        case wire.Ended():
+                            return wire.outcome_of(part)
+                        case wire.Refused():
+                            raise CallFailure(part.code, f"{job.tool}: {part.message}")
+                        case wire.FilesWanted():
+                            raise _FilesWanted
+        except (CallFailure, _FilesWanted):
+            raise
+        except BaseException:
+            await self._end(answer)
+            raise
+        finally:
+            incoming.close()
+        raise CallFailure(EXECUTION_FAILED, f"{job.tool}: the node ended its answer without an ending")
+
+    async def _batches(self, job: Job, answer: Any) -> AsyncIterator[list[wire.Part]]:
+        """Yield the parts of an answer as they come; a `CallFailure` tells what became of a node."""
+        lost = self._connection.losses
+        limit = None if job.timeout is None else job.timeout + _PATIENCE
+        try:
+            async with asyncio.timeout(limit):
+                first = await (await anext(answer))
+            yield wire.unpack_parts(first)
+            async for ref in answer:
+                yield wire.unpack_parts(await ref)
+        except TimeoutError:
+            await self._end(answer)
+            raise CallFailure(
+                TIMEOUT,
+                f"{job.tool}: no node answered within {limit:g} s; none may have {job.resources.told()} free",
+                suggestions=["`ray status` tells what the nodes have, and what is waited for"],
+            ) from None
+        except lost as error:
+            raise CallFailure(
+                NODE_LOST, f"{job.tool}: the node that ran it was lost: {_first_line(error)}"
+            ) from error
+        except self._connection.ray.exceptions.RayTaskError as error:
+            cause = error.cause if isinstance(error.cause, BaseException) else error
+            hint = "; install narratoria on every node" if isinstance(cause, ModuleNotFoundError) else ""
+            raise CallFailure(
+                EXECUTION_FAILED, f"{job.tool}: the node failed: {_first_line(cause)}{hint}"
+            ) from error
+
+    async def _end(self, answer: Any) -> None:
+        """Cancel a task, and return when its processes have ended; a worker that does not hear is killed."""
+        for force, patience in ((False, node.END_SECONDS), (True, 2.0)):
+            with contextlib.suppress(Exception):
+                self._connection.ray.cancel(answer, force=force)
+            over = asyncio.ensure_future(self._over(answer))
+            done, _ = await asyncio.wait([over], timeout=patience)
+            if done:
+                return
+            over.cancel()
+
+    async def _over(self, answer: Any) -> None:
+        with contextlib.suppress(self._connection.ray.exceptions.RayError):
+            await answer.completed()
+
+
+def _source(job: Job) -> wire.ToolSource:
+    folder = job.folder or job.file.parent
+    if job.file.is_relative_to(_PACKAGE) and job.folder is not None:
+        return wire.ToolSource(str(folder), str(job.file.relative_to(_PACKAGE)), digest_of(folder, ""), True)
+    name = str(job.file.relative_to(folder))
+    return wire.ToolSource(str(folder), name, digest_of(folder, name))
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+
+
+class _Incoming:
+    """The file of an asset, piece by piece."""
+
+    def __init__(self) -> None:
+        self._file: BinaryIO | None = None
+        self._path = Path()
+
+    def add(self, data: bytes) -> None:
+        if self._file is None:
+            folder = custody().scratch_folder()
+            self._path = Path(folder) / "asset"
+            self._file = self._path.open("wb")
+        self._file.write(data)
+
+    @contextlib.contextmanager
+    def whole(self) -> Any:
+        """The path of the file, which is removed afterwards."""
+        self.add(b"")
+        if self._file is not None:
+            self._file.close()
+        try:
+            yield self._path
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                os.rmdir(self._path.parent)  # noqa: PTH106
