@@ -281,7 +281,7 @@ def _unwritable(plan: PlanDocument) -> list[str]:
 def _outline(part: Any) -> Any:
     """Return a plan made in Python as data without its inputs, to check the types of its fields."""
     if isinstance(part, msgspec.Struct):
-        fields = ((one.encode_name, getattr(part, one.name)) for one in msgspec.structs.fields(part))
+        fields = zip(part.__struct_encode_fields__, msgspec.structs.astuple(part), strict=True)
         return {name: _outline(value) for name, value in fields if value is not msgspec.UNSET}
     if isinstance(part, list | tuple):
         return [_outline(one) for one in part]
