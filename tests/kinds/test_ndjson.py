@@ -86,6 +86,12 @@ def test_half_a_line_at_the_end_is_a_failure() -> None:
     assert "ends in the middle of a line" in str(failure)
 
 
+def test_a_last_line_without_newline_that_is_not_utf_8_is_a_protocol_failure() -> None:
+    assert "is not UTF-8 at byte 18" in str(fault(b'{"version": "0", "\xff": 1}'))
+    half_a_character = log("Grüße")[: log("Grüße").index(b"\xbc")]
+    assert "ends in the middle of a line" in str(fault(half_a_character))
+
+
 def test_after_done_nothing_is_parsed_only_counted() -> None:
     garbage = b"not json \xff\n" + DONE
     for cut in range(len(garbage)):

@@ -125,7 +125,7 @@ def _diagnose_field(reason: str) -> tuple[str, str]:
 def _field(line: bytes, name: str) -> object:
     try:
         found = _decode_any(line)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):  # also what is not UTF-8
         return None
     return found.get(name) if isinstance(found, dict) else None
 
@@ -136,6 +136,6 @@ def is_cut_short(line: bytes) -> bool:
         _decode_any(line)
     except msgspec.DecodeError as error:
         return line.lstrip().startswith(b"{") and "truncated" in str(error)
-    except RecursionError:
+    except (ValueError, RecursionError):  # also what is not UTF-8, which is said of it
         return False
     return False
