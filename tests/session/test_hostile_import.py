@@ -47,6 +47,16 @@ def opened(store: Store, session_id: str, home: Path) -> Game:
     return Game(story, store.open(session_id).session, narrators=["rules", "template"])
 
 
+def test_a_file_that_lacks_its_first_bytes_is_refused_and_leaves_nothing(home: Path) -> None:
+    store = default_store(home)
+    whole = open_turn()
+    for missing in (1, 7, 40):
+        with pytest.raises(JournalError, match=r"is not a whole \.narratoria file"):
+            taken_in(store, whole[:2] + whole[2 + missing :])
+    assert store.list() == []
+    store.close()
+
+
 # --- nothing runs -----------------------------------------------------------------------------------------
 
 

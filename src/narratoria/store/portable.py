@@ -234,6 +234,8 @@ class _Import:
     def check_packing(self) -> None:
         """Refuse bzip2 and LZMA: no limit holds while they unpack, and 2 kB of them cost gigabytes."""
         for one in self.archive.infolist():
+            if one.header_offset < 0:  # its directory counts from the end, and something before it is gone
+                raise zipfile.BadZipFile(f"the beginning of {one.filename[:100]!r} is missing")
             if one.compress_type not in _PACKINGS:
                 how = _REFUSED_PACKINGS.get(one.compress_type, f"method {one.compress_type}")
                 raise Unfit(
