@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-pages test-slow bench soak dist audit docs contracts constraints clean
+.PHONY: setup play test test-pages test-slow bench soak chaos dist audit docs contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -44,6 +44,9 @@ bench: setup ## every measured figure beside its target, in one table and in bui
 
 soak: setup ## 10,000 turns in one process, 1,000 sessions opened and closed: memory and descriptors stay flat
 	$(BIN)/python bench/soak.py --picture build/soak.svg
+
+chaos: $(TEST_VENV)/.ready ## games, faults and damaged files drawn by lot, until something breaks; ARGS=… is passed on
+	$(TEST_BIN)/python scripts/chaos.py $(ARGS)
 
 dist: ## dist/: the wheel and the source archive, each installed in an empty environment and tried
 	scripts/venv.sh $(PYTHON) build/dist-venv
