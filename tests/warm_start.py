@@ -36,7 +36,8 @@ SERVERS = ("stdio_server", "http_server", "tool_server", "offered_prompts")
 MCP = ("narratoria.cli.mcp", *(f"narratoria.mcp_server.{name}" for name in SERVERS))
 WEB = ("narratoria.cli.play", "narratoria.web.server", "narratoria.store.sqlite", "uvicorn.lifespan.on")
 MODEL = ("narratoria.cli.play", "narratoria.narrator.llm.llm_narrator", "openai.resources.chat")
-KINDS = {"commands": (), "mcp": MCP, "web": WEB, "model": MODEL}
+SHARED = ("narratoria.cli.serve", "narratoria.web.shared_server", "uvicorn.lifespan.on")
+KINDS = {"commands": (), "mcp": MCP, "web": WEB, "model": MODEL, "shared": SHARED}
 
 
 # --- in the tests ------------------------------------------------------------------------------------------

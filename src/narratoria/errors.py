@@ -210,3 +210,15 @@ class JournalError(NarratoriaError):
 
 class SessionBusy(NarratoriaError):
     """Another turn of the same session is running."""
+
+
+class SessionElsewhere(SessionBusy):
+    """Another server has the session; `server` is its id in the database."""
+
+    def __init__(self, message: str, server: str) -> None:
+        super().__init__(message)
+        self.server = server
+
+
+class LeaseLost(JournalError):
+    """Another process has taken the session over: this one writes nothing more to it."""

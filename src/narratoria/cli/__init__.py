@@ -48,6 +48,7 @@ COMMANDS: Final = {
     "replay": ("narratoria.cli.replay_command", "replay"),
     "run": ("narratoria.cli.plans", "run"),
     "schema": ("narratoria.cli.schema", "schema"),
+    "serve": ("narratoria.cli.serve", "serve"),
     "sessions": ("narratoria.cli.sessions", "sessions"),
     "skills": ("narratoria.cli.skills", "skills"),
     "stories": ("narratoria.cli.stories", "stories"),

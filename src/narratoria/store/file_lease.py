@@ -58,7 +58,7 @@ class FileLease:
     def held(self) -> bool:
         return self._descriptor is not None
 
-    def release(self) -> None:
+    def release(self, *, open_turn: bool = False) -> None:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

@@ -11,11 +11,12 @@ more than a restarted server.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Final
 
-from narratoria.errors import JournalError
+from narratoria.errors import JournalError, LeaseLost
 from narratoria.events import AnyRuntimeEvent, CallFinished, PlanMade, TurnCommitted, TurnStarted
 from narratoria.session.record import EmittedRecords, Record, Sink
 from narratoria.session.resources.write_notes import WriteNotes
@@ -127,14 +128,21 @@ class Journal:
 
     async def commit_turn(self) -> None:
         """Return once everything recorded so far is on the disk. Raise `JournalError` with what was kept."""
-        for again in (True, True, False):
+        loop = asyncio.get_running_loop()
+        until, pause = loop.time() + self.store.patience, 0.0
+        attempts = 3
+        while True:
             try:
                 await self._reach(self.session.seq, durable=True)
                 return
             except ConnectionLost:
-                if not again:
+                attempts -= 1
+                if attempts <= 0 and loop.time() + pause >= until:
                     raise
-                await self.acquire()
+                await asyncio.sleep(pause)
+                pause = min(1.0, pause * 2 or 0.05) if self.store.patience else 0.0
+                with contextlib.suppress(ConnectionLost):
+                    await self.acquire()
 
     async def flush(self) -> None:
         """Return once everything recorded so far is written, and survives the end of this process."""
@@ -184,13 +192,26 @@ class Journal:
             self.notes.close()
             self.release()
 
+    def abandon(self) -> None:
+        """Detach from the session, which another process has now: what is not written yet is dropped."""
+        if self.closed:
+            return
+        self.closed = True
+        self._detach()
+        self.session.journal = self.session.notes = None
+        self.notes.close()
+        self._pending, self._gathered = [], 0
+        if self._lease is not None and self._future is None:
+            self._fail(LeaseLost(f"session {self.session.id} is played by another process now"))
+        self.release()
+
     # --- sharing -----------------------------------------------------------------------------------------
 
     def release(self) -> None:
         """Let another process take the session over. Writing needs `acquire` first."""
         lease, self._lease = self._lease, None
         if lease is not None:
-            lease.release()
+            lease.release(open_turn=self.timeline.open is not None)
 
     async def acquire(self) -> None:
         """Take the session back, and fold in the records of others. Raise `SessionBusy` if it is locked."""

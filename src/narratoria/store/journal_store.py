@@ -20,7 +20,8 @@ class Lease(Protocol):
     def held(self) -> bool:
         """False once it was released, or lost with the connection that held it."""
 
-    def release(self) -> None: ...
+    def release(self, *, open_turn: bool = False) -> None:
+        """Give it up, `open_turn` in the middle of a turn, which another process may finish."""
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -34,6 +35,9 @@ class Batch(msgspec.Struct, frozen=True):
 
 class JournalStore(Store, Protocol):
     """A store as its journals see it: beside `Store`, leases and batches of records."""
+
+    patience: float
+    """Seconds for which a journal tries to reach a database whose connection is lost."""
 
     def lease(self, session_id: str) -> Lease:
         """Take the right to write a session, or raise `SessionBusy` that says who has it."""

@@ -1,29 +1,32 @@
 """The shared store: PostgreSQL, for several servers that play the same sessions (extra `postgres`).
 
-The writer of a session holds an advisory lock of the very connection that writes. A server that loses its connection
-loses its locks with it and cannot write either, so two writers never interleave, whatever the network does. Assets
-are kept in the database too, and are copied to each server's folder when they are asked for.
+The writer of a session holds a lease (`postgres_keeper.py`), and every batch is written in a transaction that locks the
+row of that lease: whoever lost it cannot write, whatever the network does. Assets are kept in the database too, and are
+copied to each server's folder when they are asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import socket
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from narratoria.errors import JournalError, SessionBusy
+from narratoria.errors import JournalError, LeaseLost
 from narratoria.events import AssetStored
 from narratoria.extras import needed
 from narratoria.session.assets import AssetStore
 from narratoria.session.private_files import make_file
+from narratoria.store.journal_store import Batch, Lease
+from narratoria.store.postgres_keeper import TABLES as KEEPER_TABLES
+from narratoria.store.postgres_keeper import Keeper, TableLease, own_name
+from narratoria.store.postgres_listener import Listener
 from narratoria.store.sql_store import SqlStore
 from narratoria.store.sql_versions import SCHEMA, upgrade
 from narratoria.store.store import SCHEMA_VERSION
-from narratoria.store.writer import Database
+from narratoria.store.writer import ConnectionLost, Database
 
 try:
     import psycopg
@@ -36,14 +39,18 @@ _WORDS: Final = {
     "blob": "BYTEA", "clustered": "",
 }  # fmt: skip
 _CONTENT: Final = "CREATE TABLE contents (hash TEXT PRIMARY KEY, data BYTEA NOT NULL)"
-_CONNECT_SECONDS: Final = 10
-# So that a server which vanished without a word frees its locks within half a minute.
-_KEEPALIVE: Final = ("tcp_keepalives_idle = 10", "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3")
+_CONNECT_SECONDS: Final = 5
+# A server that vanished without a word, and a database that did, are noticed within some ten seconds ...
+_KEEPALIVE: Final = ("tcp_keepalives_idle = 5", "tcp_keepalives_interval = 2", "tcp_keepalives_count = 3")
+_OPTIONS: Final[dict[str, Any]] = {
+    "connect_timeout": _CONNECT_SECONDS, "keepalives_idle": 5,
+    "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000,
+}  # fmt: skip
+_IDLE_MILLISECONDS: Final = (
+    3000  # ... and a frozen one that is in a transaction does not hold its locks for longer
+)
 _APPLICATION: Final = "narratoria, "
-_HALF: Final = 0xFFFFFFFF
-_HOLDER: Final = """SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-    JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
-    WHERE l.locktype = 'advisory' AND l.granted AND l.classid = ? AND l.objid = ? AND l.objsubid = 1"""
+_FENCE: Final = "SELECT 1 FROM leases WHERE session = ? AND epoch = ? FOR SHARE"
 _GATE: Final = 0x4E617272  # the lock under which the schema is made
 
 
@@ -56,51 +63,82 @@ class PostgresStore(SqlStore):
     """Sessions in the schema `narratoria` of a database; `assets` is this server's folder of copies."""
 
     row_lock = " FOR UPDATE OF s"
+    patience = 30.0
 
     def __init__(self, url: str, *, assets: Path | None = None) -> None:
         self.url = url
         self.connections = 0
-        self._held: set[str] = set()
-        self._holding = threading.Lock()
         super().__init__(SharedAssets(assets, self), "postgres")
+        self.keeper = Keeper(self._connect_reader)
 
     def _connect(self) -> Database:
         database = PostgresDatabase(self.url)
         try:
             _prepare(database)
+            database.execute(f"SET idle_in_transaction_session_timeout = {_IDLE_MILLISECONDS}")
         except BaseException:
             database.close()
             raise
-        with self._holding:
-            self.connections += 1
-            self._held.clear()  # the locks of the connection before this one went with it
+        self.connections += 1
         return database
 
     def _connect_reader(self) -> Database:
         self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the schema
         return PostgresDatabase(self.url)
 
-    def lease(self, session_id: str) -> AdvisoryLease:
-        return self.writer.run(lambda database: self._take(database, session_id))
+    def lease(self, session_id: str) -> TableLease:
+        return self.keeper.take(session_id, self.connections)
 
-    def _take(self, database: Database, session_id: str) -> AdvisoryLease:
-        with self._holding:  # a lock may be taken twice by one connection, so we count ourselves
-            if session_id in self._held:
-                raise SessionBusy(f"session {session_id} is open in this process; close it there first")
-            number = _lock_number(session_id)
-            if not database.execute("SELECT pg_try_advisory_lock(?)", (number,))[0][0]:
-                holder = _holder_of(database, number)
-                raise SessionBusy(f"session {session_id} is open in {holder}; close it there first")
-            self._held.add(session_id)
-            return AdvisoryLease(self, session_id, self.connections)
+    def submit(self, key: int, lease: Lease, batch: Batch) -> Future[int]:
+        """Write a batch if the lease is still ours when it is written; a commit that got no answer is not repeated."""
+        assert isinstance(lease, TableLease)  # noqa: S101 - our own
 
-    def give_back(self, session_id: str) -> None:
-        def unlock(database: Database) -> None:
-            database.execute("SELECT pg_advisory_unlock(?)", (_lock_number(session_id),))
-            with self._holding:
-                self._held.discard(session_id)
+        def append(database: Database) -> int:
+            if lease.lost or not database.execute(_FENCE, (lease.session_id, lease.epoch)):
+                self.keeper.lose(lease)
+                raise LeaseLost(
+                    f"session {lease.session_id} was taken over by another process while this one did not answer; "
+                    f"nothing is written here after record {batch.after}. Open the session again"
+                )
+            if lease.connection == self.connections:
+                return self.append(database, key, batch.after, batch.records, batch.durable, batch.snapshot)
+            size = self._append_rest(database, key, batch)
+            lease.connection = self.connections
+            return size
 
-        self.writer.run(unlock)
+        writing = self.writer.submit(append, durable=batch.durable)
+        if self.keeper.serving:
+            writing.add_done_callback(partial(self._announce, lease.session_id, batch.records[-1].last))
+        return writing
+
+    def _announce(self, session_id: str, last: int, written: Future[int]) -> None:
+        if written.exception() is None:
+            self.keeper.announce(session_id, last)
+
+    def _append_rest(self, database: Database, key: int, batch: Batch) -> int:
+        """Write the part of a batch that is not there. The lease is ours since before the connection was lost, so what
+        is there is ours too.
+        """
+        row = self._row_to_write(database, key)
+        written = batch.after if row is None else row.last_seq
+        if written <= batch.after:
+            return self.append(database, key, batch.after, batch.records, batch.durable, batch.snapshot)
+        rest = [one for one in batch.records if one.last > written]
+        if rest:
+            return self.append(database, key, written, rest, batch.durable, batch.snapshot)
+        if batch.snapshot is not None and not database.execute(
+            "SELECT 1 FROM snapshots WHERE session = ? AND seq = ?", (key, written)
+        ):
+            self._keep_snapshot(database, key, written, batch.snapshot)
+        return 0
+
+    def listener(self, heard: Callable[[str], None]) -> Listener:
+        """Return a thread that hears the messages of other servers."""
+        return Listener(lambda: psycopg.connect(self.url, autocommit=True, **_OPTIONS), heard)
+
+    def close(self) -> None:
+        self.keeper.close()
+        super().close()
 
     def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
         if not database.execute("SELECT 1 FROM contents WHERE hash = ?", (stored.hash,)):
@@ -109,25 +147,6 @@ class PostgresStore(SqlStore):
                 "INSERT INTO contents (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING",
                 (stored.hash, content),
             )
-
-
-class AdvisoryLease:
-    """A lock that one connection holds. `connection` counts the store's connections: a later one holds no lock."""
-
-    def __init__(self, store: PostgresStore, session_id: str, connection: int) -> None:
-        self._store: PostgresStore | None = store
-        self._session_id = session_id
-        self._connection = connection
-
-    @property
-    def held(self) -> bool:
-        return self._store is not None and self._store.connections == self._connection
-
-    def release(self) -> None:
-        held, store = self.held, self._store
-        self._store = None
-        if held and store is not None:
-            store.give_back(self._session_id)
 
 
 class SharedAssets(AssetStore):
@@ -168,13 +187,13 @@ class PostgresDatabase:
     def __init__(self, url: str) -> None:
         try:
             self._connection = psycopg.connect(
-                url, connect_timeout=_CONNECT_SECONDS, autocommit=True, application_name=_own_name()
+                url, autocommit=True, **_OPTIONS, application_name=f"{_APPLICATION}{own_name()}"[:63]
             )
             self._cursor = self._connection.cursor()
             for setting in (f"search_path = {SCHEMA_NAME}", *_KEEPALIVE):
                 self._cursor.execute(f"SET {setting}".encode())
         except psycopg.Error as error:
-            raise _explained(error) from None
+            raise ConnectionLost(str(_explained(error))) from None
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -202,11 +221,6 @@ class PostgresDatabase:
         self._connection.close()
 
 
-def _own_name() -> str:
-    """Return our name for other users of the database, which keeps 63 bytes of it."""
-    return f"{_APPLICATION}process {os.getpid()} on {socket.gethostname()}"[:63]
-
-
 def _prepare(database: PostgresDatabase) -> None:
     database.begin(durable=True)
     try:
@@ -226,21 +240,13 @@ def _prepare(database: PostgresDatabase) -> None:
         elif rows[0][0] < SCHEMA_VERSION:
             upgrade(database, rows[0][0], _WORDS)
             database.execute("UPDATE version SET number = ?", (SCHEMA_VERSION,))
+        if database.execute("SELECT to_regclass('commands') IS NULL")[0][0]:
+            for statement in KEEPER_TABLES:
+                database.execute(statement)
         database.commit()
     except BaseException:
         database.rollback()
         raise
-
-
-def _holder_of(database: Database, number: int) -> str:
-    """Return the holder of a lock, in words. It may be free again by now, or belong to a user whose name is hidden."""
-    rows = database.execute(_HOLDER, (number >> 32 & _HALF, number & _HALF))
-    name = str(rows[0][0] or "") if rows else ""
-    return name.removeprefix(_APPLICATION) if name.startswith(_APPLICATION) else "a process on another server"
-
-
-def _lock_number(session_id: str) -> int:
-    return int.from_bytes(hashlib.sha256(session_id.encode()).digest()[:8], "big", signed=True)
 
 
 def _explained(error: Exception) -> JournalError:

@@ -59,6 +59,11 @@ class SqlReader(SqlRows):
         """Return the timeline of a session, now or at record `upto`."""
         return self._restore(session_id, upto).timeline
 
+    def glimpse(self, session_id: str) -> tuple[Timeline, int]:
+        """Return the timeline of a session as it is now, and its last record."""
+        restored = self._restore(session_id, None)
+        return restored.timeline, restored.session.seq
+
     def _restore(
         self,
         session_id: str,

@@ -47,6 +47,7 @@ class SqlWriter(SqlReader):
     """Sessions in SQL tables, to be written and branched."""
 
     row_lock = ""  # put behind a query for a row that is about to be written
+    patience = 0.0
 
     def __init__(self, assets: AssetStore, name: str) -> None:
         super().__init__(assets)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,13 +19,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from narratoria.web.refusals import refusal
-from narratoria.web.sign_ins import THIRTY_DAYS, SignIn, SignIns
+from narratoria.web.sign_ins import THIRTY_DAYS, SignIn
 
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:@/\\\[\]]+)(?::[0-9]{1,5})?")
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-OPEN_PATHS: Final = ("/static/", "/service-worker.js")
+OPEN_PATHS: Final = ("/static/", "/service-worker.js", "/healthz", "/readyz")
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGN_IN: Final = "narratoria.sign_in"  # in the scope of a request that was let in
+FORWARDED: Final = "narratoria.forwarded"
+"""In the scope of a request that another server has let in and sent on; no client can set it."""
+CALLER: Final = "narratoria.caller"
+"""In the scope: what the access policy knows of the sender of a request, for the server that answers it."""
 
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; font-src 'self'; "
@@ -47,6 +51,36 @@ ISOLATED: Final = {"Cross-Origin-Opener-Policy": "same-origin"}
 OPENED_BY_NOBODY: Final = frozenset({"none", "same-origin"})
 
 
+class AccessPolicy(Protocol):
+    """Decides who may come in. `SignIns` is that of one person's own machine, `SharedToken` that of several servers."""
+
+    def of_program(self, token: str) -> SignIn | None:
+        """Return the sign-in of a program that sends this token with every request."""
+
+    def of_browser(self, secret: str) -> SignIn | None:
+        """Return the sign-in of a browser that has this cookie."""
+
+    def exchange(self, token: str) -> str | None:
+        """Return the cookie for a token in an address; None for one that is not good."""
+
+    def renewed(self, known: SignIn) -> str | None:
+        """Return another cookie to use from now on."""
+
+    def spend(self, token: str) -> bool:
+        """Use a token up that a signed-in browser has in its address; tell if it was good."""
+
+    def new_token(self, *, of: SignIn) -> str:
+        """Return a token for another browser, asked for by one that is signed in."""
+
+    def end(self, known: SignIn) -> None:
+        """Sign out."""
+
+    def refuses(self, known: SignIn, scope: Scope) -> str | None:
+        """Return the code of the refusal if this sign-in may not make this request. It may put what it knows of the
+        caller into `scope[CALLER]`, which goes along to another server.
+        """
+
+
 class Access:
     """Lets a request through, or answers it with what is missing."""
 
@@ -54,7 +88,7 @@ class Access:
         self,
         app: ASGIApp,
         *,
-        sign_ins: SignIns,
+        sign_ins: AccessPolicy,
         cookie: str,
         hosts: Collection[str] = (),
         headers: Mapping[str, str] | None = None,
@@ -71,7 +105,7 @@ class Access:
         self.hosts = LOOPBACK | {host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or FORWARDED in scope:
             await self.app(scope, receive, send)
             return
         refusal = self._refusal(scope)
@@ -102,7 +136,8 @@ class Access:
             return self._exchange(scope, headers, query)
         known = scope[SIGN_IN] = self._known(headers)
         if known is not None:
-            return None
+            code = self.sign_ins.refuses(known, scope)
+            return None if code is None else refusal(headers, 403, code)
         return refusal(headers, 401, "not_signed_in", self.advice)
 
     def _is_own_page(self, method: str, headers: Headers, host: str) -> bool:

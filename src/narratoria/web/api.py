@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 
 from narratoria.web import documents, open_questions, openapi, session_files
 from narratoria.web import game_moves as moves
-from narratoria.web.access import SIGN_IN, signed_out
+from narratoria.web.access import SIGN_IN, AccessPolicy, signed_out
 from narratoria.web.api_operations import OPERATIONS
 from narratoria.web.asset_pages import asset_page
 from narratoria.web.asset_responses import asset_response
@@ -33,14 +33,14 @@ from narratoria.web.request_reading import (
     session_id,
     unless_left,
 )
-from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn, SignIns
+from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn
 from narratoria.web.stream_limit import MAX_STREAMS, Windows
 
 
 class Api(ModelApi, MemoryApi):
     """The operations, over the games of this server."""
 
-    def __init__(self, games: Games, sign_ins: SignIns, cookie: str, streams: int = MAX_STREAMS) -> None:
+    def __init__(self, games: Games, sign_ins: AccessPolicy, cookie: str, streams: int = MAX_STREAMS) -> None:
         super().__init__(games)
         self._sign_ins = sign_ins
         self._cookie = cookie
@@ -220,13 +220,13 @@ class Api(ModelApi, MemoryApi):
         return json_response(await unless_left(request, running))
 
     async def events(self, request: HttpRequest) -> Response:
-        opened = await self.games.open(session_id(request))
+        feed = await self.games.feed(session_id(request))
         seen = request.headers.get("last-event-id") or request.query_params.get("after")
         after = None if seen is None else number("after", seen)
         given = request.query_params.get("turns")
         turns = None if given is None else max(1, number("turns", given))
         known: SignIn = request.scope[SIGN_IN]
-        return _EventStream(self._watch(opened.feed, after, turns, request.query_params, known))
+        return _EventStream(self._watch(feed, after, turns, request.query_params, known))
 
     async def _watch(
         self, feed: Feed, after: int | None, turns: int | None, asked: Mapping[str, str], known: SignIn
@@ -245,7 +245,7 @@ class Api(ModelApi, MemoryApi):
 
     async def asset(self, request: HttpRequest) -> Response:
         try:
-            path = self.games.store.assets.path_of(request.path_params["hash"])
+            path = await asyncio.to_thread(self.games.store.assets.path_of, request.path_params["hash"])
         except KeyError:
             raise NotFound("no asset has this hash") from None
         return asset_response(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,10 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
+from starlette.types import ExceptionHandler
 
 from narratoria.errors import NarratoriaError
-from narratoria.web.access import Access, cookie_name
+from narratoria.web.access import Access, AccessPolicy
 from narratoria.web.api import Api
 from narratoria.web.api_operations import OPERATIONS
 from narratoria.web.catalogues import Catalogues
@@ -23,7 +24,6 @@ from narratoria.web.fonts import FontCutting, read_fonts
 from narratoria.web.games import Games
 from narratoria.web.json_responses import explain
 from narratoria.web.refusals import explain_route
-from narratoria.web.sign_ins import SignIns
 from narratoria.web.static_files import StaticFiles
 from narratoria.web.stream_limit import MAX_STREAMS
 from narratoria.web.tracing import Tracing
@@ -32,19 +32,21 @@ from narratoria.web.tracing import Tracing
 def create_app(
     games: Games,
     *,
-    sign_ins: SignIns,
-    port: int,
+    sign_ins: AccessPolicy,
+    cookie: str,
     hosts: Collection[str] = (),
     streams: int = MAX_STREAMS,
     fonts: Path | None = None,
     cuts_fonts: bool = True,
     catalogues: Catalogues | None = None,
+    more_routes: Sequence[BaseRoute] = (),
+    more_middleware: Sequence[Middleware] = (),
+    more_handlers: Mapping[type[Exception], ExceptionHandler] | None = None,
 ) -> Starlette:
     """Make the application, all under one origin. `hosts` are names it may be called by besides those of the
     loopback; `fonts` is the folder of the page's typefaces, which are cut when it is first used;
-    `catalogues` are the languages of the page, if not those that come with it.
+    `catalogues` are the languages of the page, if not those that come with it. Who may come in, `sign_ins` decides.
     """
-    cookie = cookie_name(port)
     api = Api(games, sign_ins, cookie, streams)
     files = StaticFiles(fonts=read_fonts(fonts) if fonts else {}, catalogues=catalogues)
 
@@ -80,15 +82,18 @@ def create_app(
             Route("/service-worker.js", files.worker),
             Route("/openapi.json", api.describe),
             Route("/api", api.reference),
+            *more_routes,
         ],
         middleware=[
             Middleware(Tracing),
             Middleware(Access, sign_ins=sign_ins, cookie=cookie, hosts=hosts),
+            *more_middleware,
         ],
         exception_handlers={
             NarratoriaError: explain,
             HTTPException: explain_route,
             ClientDisconnect: _to_nobody,
+            **(more_handlers or {}),
         },
         lifespan=lifespan,
     )

@@ -51,10 +51,12 @@ class Limits:
     """Seconds without a byte of the answer being read."""
 
     @classmethod
-    def of_this_process(cls) -> Limits:
-        """Return limits for half of the files this process may open; the rest is for tools, journals and assets."""
+    def of_this_process(cls, total: int | None = None) -> Limits:
+        """Return limits for half of the files this process may open, `total` at most; the rest is for tools, journals
+        and assets.
+        """
         usual = cls()
-        most = min(usual.total, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2))
+        most = min(total or usual.total, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2))
         address = min(usual.per_address, most - most // 4)
         return cls(total=most, per_address=address, streams=min(usual.streams, address * 3 // 4))
 

@@ -204,6 +204,14 @@ class Feed:
         for viewer in self._viewers:
             viewer.ready.set()
 
+    def rebase(self, past: PastRecords) -> None:
+        """Read older records from elsewhere from now on."""
+        self._past = past
+
+    @property
+    def watched(self) -> bool:
+        return bool(self._viewers)
+
     # --- the viewers' side ---------------------------------------------------------------------------------
 
     async def follow(

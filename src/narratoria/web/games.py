@@ -60,6 +60,12 @@ class NotFound(NarratoriaError):
     """There is no such session or story."""
 
 
+class Unavailable(NarratoriaError):
+    """The request cannot be answered now; `code` says why."""
+
+    code = "unavailable"
+
+
 class Games:
     """Every session by its id. Turns run in its tasks, so none outlives the server."""
 
@@ -198,6 +204,14 @@ class Games:
                 self._start(opened, opened.game.resume())
             return opened
 
+    async def feed(self, session_id: str) -> Feed:
+        """Return what a viewer of a session follows."""
+        return (await self.open(session_id)).feed
+
+    async def story_of(self, session_id: str) -> Story:
+        """Return the story of a session, as it is being played if it is."""
+        return (await self.open(session_id)).game.story
+
     async def first_look(self, session_id: str) -> bytes | None:
         """Return the first data of a page, as JSON; None if that would keep the page empty for too long."""
         looking = self._tasks.start(self._look(session_id))
@@ -206,14 +220,13 @@ class Games:
 
     async def _look(self, session_id: str) -> bytes | None:
         try:
-            opened = await self.open(session_id)
+            feed, story = await self.feed(session_id), await self.story_of(session_id)
             meta = await asyncio.to_thread(self._meta, session_id)
         except NarratoriaError:  # the page asks again, and says why it cannot be opened
             return None
-        past = (await opened.feed.so_far(FIRST_TURNS)).body
+        past = (await feed.so_far(FIRST_TURNS)).body
         if len(past) > MOST_BYTES_AT_FIRST:
             return None
-        story = opened.game.story
         return msgspec.json.encode(
             {"title": title_of(meta, story), "language": story.language, "past": msgspec.Raw(past)}
         )

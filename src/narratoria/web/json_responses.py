@@ -12,12 +12,14 @@ from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryI
 from narratoria.play.call_again import NotAgreed, NotRunAgain
 from narratoria.store.recorded_call import CallUnknown
 from narratoria.store.store import SessionUnknown, TurnUnknown
+from narratoria.store.writer import ConnectionLost
 from narratoria.web.catalogues import in_words_of
 from narratoria.web.documents import Problem, Settings
 from narratoria.web.game_moves import NoCheckpoint, Refused
-from narratoria.web.games import NotFound
+from narratoria.web.games import NotFound, Unavailable
 from narratoria.web.request_reading import BadRequest, BodyTooLarge
 
+RETRY_SECONDS: Final = "2"
 _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     BadRequest: (400, "bad_request"),
     BodyTooLarge: (413, "too_large"),
@@ -31,6 +33,7 @@ _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     NotRunAgain: (409, "refused"),
     SessionBusy: (409, "busy"),
     Refused: (409, "refused"),
+    ConnectionLost: (503, "database"),
     JournalError: (500, "journal"),
 }
 
@@ -45,12 +48,21 @@ def settings_response(request: HttpRequest, settings: Settings) -> Response:
     return json_response(msgspec.structs.replace(settings, missing=missing))
 
 
+def _later(problem: Problem) -> Response:
+    answer = json_response(problem, 503)
+    answer.headers["Retry-After"] = RETRY_SECONDS
+    return answer
+
+
 async def explain(request: HttpRequest, error: Exception) -> Response:
     """Return our errors as documents; the message already says what to do."""
     message = in_words_of(request.headers, str(error))
     if isinstance(error, StoryInvalid) and error.problems:  # it is there, with mistakes in it
         return json_response(Problem(error="story_invalid", message=message), 422)
+    if isinstance(error, Unavailable):
+        return _later(Problem(error=error.code, message=message))
     for kind, (status, name) in _STATUS.items():
         if isinstance(error, kind):
-            return json_response(Problem(error=name, message=message), status)
+            problem = Problem(error=name, message=message)
+            return _later(problem) if status == 503 else json_response(problem, status)
     return json_response(Problem(error="refused", message=message), 422)

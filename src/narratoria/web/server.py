@@ -22,7 +22,7 @@ from narratoria.play.story_library import open_story
 from narratoria.session.record import Sink
 from narratoria.store.default_store import default_store
 from narratoria.store.store import Store, data_home
-from narratoria.web.access import LOOPBACK
+from narratoria.web.access import LOOPBACK, cookie_name
 from narratoria.web.app import create_app
 from narratoria.web.browser_launch import clear_signposts, has_display, open_browser, signpost
 from narratoria.web.catalogues import Catalogues
@@ -210,11 +210,10 @@ class Server:
         with contextlib.suppress(OSError):  # the key that earlier versions made every cookie with
             (self.home / "web.key").unlink(missing_ok=True)
         clear_signposts(self.home, OPENING_SECONDS)
-        port = listener.getsockname()[1]
         app = create_app(
             self.games,
             sign_ins=self.sign_ins,
-            port=port,
+            cookie=cookie_name(listener.getsockname()[1]),
             hosts=hosts,
             streams=self.limits.streams,
             fonts=fonts_folder(self.home),

@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -142,6 +142,10 @@ class SignIns:
             self._known[_hash(known.successor)].tokens = known.tokens
             self._write()
         return known.successor
+
+    def refuses(self, known: SignIn, scope: Mapping[str, Any]) -> str | None:
+        """Everybody who is signed in may do everything: it is one person."""
+        return None
 
     def end(self, known: SignIn) -> None:
         """Sign out, under both the renewed and the earlier secret. Tokens that it asked for end too."""

@@ -1,0 +1,105 @@
+"""`narratoria serve`: a server for many players, one of several over one PostgreSQL database."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import click
+
+from narratoria.cli.env_option import env_option
+from narratoria.cli.narrators_option import narrators_option
+from narratoria.cli.skills_option import skills_option
+from narratoria.cli.source_options import source_options
+from narratoria.errors import NarratoriaError
+from narratoria.extras import needed
+from narratoria.kinds.foreign_sources import ToolSources
+
+
+@click.group(invoke_without_command=True)
+@click.option(
+    "--store", metavar="ADDRESS", envvar="NARRATORIA_STORE", help="postgresql://… [NARRATORIA_STORE]"
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0 picks any.")
+@click.option(
+    "--public-host", "hosts", multiple=True, metavar="NAME", help="A name that players call this server by."
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The token that lets in, the same for all servers; else NARRATORIA_TOKEN, else one that is printed.",
+)
+@click.option(
+    "--drain-seconds",
+    type=click.FloatRange(0, 3600),
+    default=20.0,
+    show_default=True,
+    help="For how long running turns may go on after SIGTERM; another server finishes the others.",
+)
+@click.option(
+    "--idle-seconds",
+    type=click.FloatRange(1, 86400),
+    default=60.0,
+    show_default=True,
+    help="After how long without a request a session is closed; its viewers stay.",
+)
+@narrators_option()
+@env_option
+@source_options
+@skills_option
+@click.pass_context
+def serve(
+    context: click.Context,
+    store: str | None,
+    host: str,
+    port: int,
+    hosts: tuple[str, ...],
+    token_file: Path | None,
+    drain_seconds: float,
+    idle_seconds: float,
+    narrators: tuple[str, ...],
+    sources: ToolSources | None,
+    skill_folders: tuple[Path, ...],
+) -> int:
+    """Serve stories to many players, beside other such servers over one PostgreSQL database."""
+    if context.invoked_subcommand is not None:
+        return 0
+    try:
+        from narratoria.web.shared_server import SharedServer, serve_shared, shared_store
+        from narratoria.web.shared_token import SharedToken
+    except ImportError:
+        raise NarratoriaError(f"the server {needed('web')}") from None
+    from narratoria.store.store import data_home
+
+    home = data_home()
+    return serve_shared(
+        SharedServer(
+            shared_store(store or "", home),
+            SharedToken(_token(token_file)),
+            home,
+            host=host,
+            port=port,
+            hosts={name.lower() for name in hosts},
+            drain_seconds=drain_seconds,
+            idle_seconds=idle_seconds,
+            narrators=narrators,
+            sources=sources,
+            skills=skill_folders,
+        )
+    )
+
+
+def _token(file: Path | None) -> str:
+    token = file.read_text().strip() if file is not None else os.environ.get("NARRATORIA_TOKEN", "").strip()
+    if file is not None and not token:
+        raise NarratoriaError(f"{file} is empty; write a long random token into it")
+    if not token:
+        token = secrets.token_urlsafe(24)
+        click.echo(
+            f"The token of this server alone is {token}; open its address with ?token={token}. "
+            "Give all servers one token, with --token-file or NARRATORIA_TOKEN.",
+            err=True,
+        )
+    return token

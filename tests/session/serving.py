@@ -1,0 +1,154 @@
+"""`narratoria serve` in tests: servers that share a database, and what their clients see."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+from tests import warm_start
+
+MILL = Path(__file__).with_name("mill")
+TOKEN = "the-token-of-these-servers"
+START_SECONDS = 60
+
+
+class Node:
+    """One server."""
+
+    def __init__(self, database: str, home: Path, *options: str, story: Path = MILL) -> None:
+        self.home = home
+        (home / "stories").mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            (home / "stories" / story.name).symlink_to(story)
+        environment = os.environ | {
+            "NARRATORIA_HOME": str(home),
+            "TMPDIR": str(home),
+            "NARRATORIA_STORE": database,
+            "NARRATORIA_TOKEN": TOKEN,
+        }
+        self.log = (home / "log").open("ab")
+        self.process = warm_start.Started(
+            *("serve", "--port", "0", *options),
+            env=environment,
+            kind="shared",
+            stdin=subprocess.DEVNULL,
+            stderr=self.log.fileno(),
+        )
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], START_SECONDS)[0], "no address in time"
+        address = self.process.stdout.readline().decode().strip()
+        self.client = httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
+        wait_until(self.is_ready)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.signal(signal.SIGCONT)
+            self.kill()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.client.close()
+        self.log.close()
+
+    def is_ready(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return self.client.get("/readyz").status_code == 200
+        return False
+
+    def signal(self, number: int) -> None:
+        os.kill(self.process.pid, number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(30)
+
+    def begin(self, story: str = "mill") -> str:
+        answer = self.client.post("/sessions", json={"story": story})
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def ask(self, session: str, verb: str, body: Any = None) -> httpx.Response:
+        return self.client.post(f"/sessions/{session}/{verb}", json={} if body is None else body)
+
+    def metric(self, name: str) -> float:
+        for line in self.client.get("/metrics").text.splitlines():
+            if line.startswith(f"narratoria_{name} "):
+                return float(line.split()[1])
+        raise AssertionError(f"no metric {name}")
+
+    def said(self) -> str:
+        return (self.home / "log").read_text()
+
+
+class Viewer:
+    """A client that follows a session, comes again where it was, and keeps every record it was sent."""
+
+    def __init__(self, nodes: list[Node], session: str) -> None:
+        self.nodes = nodes
+        self.session = session
+        self.records: list[dict[str, Any]] = []
+        self.seq = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        turn = 0
+        while not self._ended.is_set():
+            node = self.nodes[turn % len(self.nodes)]
+            turn += 1
+            with contextlib.suppress(httpx.TransportError, RuntimeError):
+                self._follow_one(node)
+            self._ended.wait(0.1)
+
+    def _follow_one(self, node: Node) -> None:
+        with node.client.stream(
+            "GET", f"/sessions/{self.session}/events", params={"after": self.seq}, timeout=2
+        ) as answer:
+            for line in answer.iter_lines():
+                if self._ended.is_set():
+                    return
+                if line.startswith("data: "):
+                    told = json.loads(line.removeprefix("data: "))
+                    for record in told["records"] if isinstance(told, dict) else told:
+                        self.records.append(record)
+                        self.seq = record["seq"]
+
+    def ends(self) -> list[int]:
+        return [
+            one["event"]["turn"] for one in list(self.records) if one["event"]["type"] == "turn_committed"
+        ]
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join(10)
+
+
+def wait_until(true: Any, seconds: float = 30) -> float:
+    """Wait until something is true; return how long it took."""
+    begun = time.monotonic()
+    while not true():
+        assert time.monotonic() - begun < seconds, f"not within {seconds} s"
+        time.sleep(0.02)  # it happens in another process
+    return time.monotonic() - begun
+
+
+@contextlib.contextmanager
+def viewing(nodes: list[Node], session: str) -> Iterator[Viewer]:
+    viewer = Viewer(nodes, session)
+    try:
+        yield viewer
+    finally:
+        viewer.close()
