@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from narratoria.cli.engine_option import engine_option
 from narratoria.cli.env_option import env_option
 from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.skills_option import skills_option
@@ -46,6 +47,7 @@ from narratoria.kinds.foreign_sources import ToolSources
     help="After how long without a request a session is closed; its viewers stay.",
 )
 @narrators_option()
+@engine_option
 @env_option
 @source_options
 @skills_option
