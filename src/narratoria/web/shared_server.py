@@ -120,7 +120,7 @@ class SharedServer:
 
     @property
     def problem(self) -> str | None:
-        """Why this server should get no requests."""
+        """The reason for which this server should get no requests."""
         if self.games.draining:
             return "it is ending"
         if not self.games.keeper.beating:
