@@ -114,6 +114,10 @@ PRIVATE = {
         "narratoria.kinds.process.ending",
         "_exit",
     ),  # os._exit: an orderly exit waits for the thread that is stuck
+    # An interpreter that is not taken apart at the exit of a fork still has to do what it would do before.
+    ("narratoria.kinds.process.fork_server", "_exit"),
+    ("narratoria.kinds.process.fork_server", "_run_exitfuncs"),
+    ("narratoria.kinds.process.fork_server", "_shutdown"),
     (
         "narratoria.kinds.process.guardian",
         "_exit",

@@ -13,6 +13,7 @@ from tests.marked_processes import eventually, with_mark
 
 from narratoria.events import ToolEvent
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process, sweep
+from narratoria.kinds.process.warm_servers import WarmScript, end_servers
 
 
 class Trial:
@@ -22,6 +23,8 @@ class Trial:
         self.folder = folder
         self.mark = mark
         self.events: list[ToolEvent] = []
+        self.warm = False
+        self.argv: list[str] = []
 
     def script(self, source: str, name: str = "tool.py") -> list[str]:
         path = self.folder / name
@@ -39,7 +42,12 @@ class Trial:
         return await self.run(self.script(source, "tool.sh"), **options)
 
     async def python(self, source: str, **options: Any) -> ProcessOutcome:
-        return await self.run(self.script(source), **options)
+        self.argv = argv = self.script(source)
+        return await self.run(argv, **self.way(argv), **options)
+
+    def way(self, argv: list[str]) -> dict[str, Any]:
+        """Return the option that makes a run of a Python tool warm, if this trial is."""
+        return {"warm": WarmScript(tuple(argv[:-1]), argv[-1]).start} if self.warm else {}
 
     eventually = staticmethod(eventually)
 
@@ -55,3 +63,17 @@ class Trial:
 @pytest.fixture
 def trial(tmp_path: Path) -> Iterator[Trial]:
     yield Trial(tmp_path, f"mark-{os.urandom(6).hex()}")
+
+
+@pytest.fixture
+def warm(trial: Trial) -> Iterator[Trial]:
+    """A trial whose Python tools are forks."""
+    trial.warm = True
+    yield trial
+    end_servers()
+
+
+@pytest.fixture(params=["cold", "warm"])
+def either(request: pytest.FixtureRequest) -> Any:
+    """A trial in both ways of starting a Python tool, which must be alike in all that can be seen."""
+    return request.getfixturevalue("trial" if request.param == "cold" else "warm")

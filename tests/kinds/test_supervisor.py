@@ -46,9 +46,9 @@ async def test_input_goes_in_events_come_out_and_the_exit_is_told(trial: Any) ->
     assert 0 < outcome.duration < 10
 
 
-async def test_input_larger_than_a_pipe_arrives_whole(trial: Any) -> None:
+async def test_input_larger_than_a_pipe_arrives_whole(either: Any) -> None:
     payload = json.dumps({"input": "é" * 2_000_000}).encode()
-    outcome = await trial.python(
+    outcome = await either.python(
         "import sys\n"
         "n = len(sys.stdin.buffer.read())\n"
         'print(\'{"version":"0","type":"done","ok":true,"summary":"%d"}\' % n)\n',
@@ -57,8 +57,8 @@ async def test_input_larger_than_a_pipe_arrives_whole(trial: Any) -> None:
     assert outcome.done is not None and outcome.done.summary == str(len(payload))
 
 
-async def test_a_tool_may_wait_for_its_input_with_an_event_loop(trial: Any) -> None:
-    outcome = await trial.python(
+async def test_a_tool_may_wait_for_its_input_with_an_event_loop(either: Any) -> None:
+    outcome = await either.python(
         "import asyncio, sys\n"
         "async def main():\n"
         "    reader = asyncio.StreamReader()\n"
@@ -71,7 +71,7 @@ async def test_a_tool_may_wait_for_its_input_with_an_event_loop(trial: Any) -> N
     assert outcome.done is not None, outcome.stderr
 
 
-async def test_the_environment_and_folder_are_the_callers_plus_our_cookie(trial: Any) -> None:
+async def test_the_environment_and_folder_are_the_callers_plus_our_cookie(either: Any) -> None:
     source = (
         "import json, os\n"
         "fields = {'cwd': os.getcwd(), 'env': dict(os.environ), 'pgid': os.getpgid(0) == os.getpid()}\n"
@@ -79,27 +79,29 @@ async def test_the_environment_and_folder_are_the_callers_plus_our_cookie(trial:
         "print(json.dumps(log))\n"
         f"print('{DONE}')\n"
     )
+    argv = either.script(source)
     outcome = await run_process(
-        trial.script(source),
+        argv,
         b"",
         tool="t",
-        on_events=trial.events.extend,
+        on_events=either.events.extend,
         timeout=20,
         env={"ONLY": "this"},
-        cwd=trial.folder,
+        cwd=either.folder,
+        **either.way(argv),
     )
     assert outcome.done is not None
-    (log, _) = trial.events
+    (log, _) = either.events
     assert isinstance(log, Log) and log.fields is not None
-    assert Path(log.fields["cwd"]) == trial.folder.resolve()
+    assert Path(log.fields["cwd"]) == either.folder.resolve()
     assert log.fields["pgid"] is True
     env = {name: value for name, value in log.fields["env"].items() if not name.startswith("LC_")}
     assert env.pop(marks.COOKIE)
     assert env == {"ONLY": "this"}
 
 
-async def test_no_descriptor_of_ours_reaches_the_tool(trial: Any) -> None:
-    outcome = await trial.python(
+async def test_no_descriptor_of_ours_reaches_the_tool(either: Any) -> None:
+    outcome = await either.python(
         f"import os\nprint('{DONE}')\nos.write(2, repr(sorted(os.listdir('/proc/self/fd'))).encode())"
     )
     assert outcome.stderr == "['0', '1', '2', '3']"  # 3 is the listing itself
@@ -125,8 +127,8 @@ async def test_an_event_arrives_within_fifty_milliseconds_of_being_written(trial
     assert sorted(delays)[10] < 0.05
 
 
-async def test_a_slow_subscriber_slows_the_tool(trial: Any) -> None:
-    progress = trial.folder / "progress"
+async def test_a_slow_subscriber_slows_the_tool(either: Any) -> None:
+    progress = either.folder / "progress"
     source = (
         "import sys\n"
         'line = \'{"version":"0","type":"log","level":"info","message":"\' + \'x\' * 1000 + \'"}\\n\'\n'
@@ -142,7 +144,7 @@ async def test_a_slow_subscriber_slows_the_tool(trial: Any) -> None:
         received += len(events)
         await gate.wait()
 
-    running = asyncio.create_task(trial.python(source, on_events=slow))
+    running = asyncio.create_task(either.python(source, on_events=slow))
     written = -1
     while not (progress.exists() and progress.read_text() not in ("", str(written))) or received == 0:
         await asyncio.sleep(0.01)
@@ -287,8 +289,8 @@ async def test_stderr_keeps_its_tail_and_no_more(trial: Any) -> None:
     assert outcome.stderr.endswith("aathe end\n")
 
 
-async def test_the_last_words_of_a_dying_tool_are_kept(trial: Any) -> None:
-    outcome = await trial.python("raise SystemExit('it was the butler')")
+async def test_the_last_words_of_a_dying_tool_are_kept(either: Any) -> None:
+    outcome = await either.python("raise SystemExit('it was the butler')")
     assert (outcome.exit_code, outcome.stderr) == (1, "it was the butler\n")
 
 

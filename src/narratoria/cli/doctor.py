@@ -22,7 +22,7 @@ from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import NarratoriaError
 from narratoria.extras import EXTRAS, absent, install_command
 from narratoria.kinds.browser import NAMES
-from narratoria.kinds.process import marks, orphans
+from narratoria.kinds.process import marks, orphans, warm_servers
 from narratoria.store.default_store import default_store
 from narratoria.store.store import data_home
 
@@ -81,6 +81,7 @@ def examine() -> Iterator[Finding]:
     yield _model()
     yield _browser()
     yield _custody()
+    yield _warm()
     yield from (_language(name, *needs) for name, needs in _LANGUAGES.items())
 
 
@@ -171,6 +172,16 @@ def _custody() -> Finding:
         )
         return Finding("custody", "missing", says, "raise it to unlimited where the runtime is started")
     return Finding("custody", "ok", f"follows daemons through /proc, {adopts}")
+
+
+def _warm() -> Finding:
+    """Tell if tools whose manifest says `warm` can be."""
+    if problem := warm_servers.obstacle():
+        return Finding("warm tools", "missing", f"{problem}: tools that ask for it are started cold")
+    says = (
+        f"forked from at most {warm_servers.MOST_SERVERS} servers, {warm_servers.MOST_BYTES >> 20} MiB in all"
+    )
+    return Finding("warm tools", "ok", says)
 
 
 def _language(name: str, programs: Sequence[str], fix: str) -> Finding:

@@ -22,6 +22,7 @@ from narratoria.events import JsonObject
 from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.load import load_tool
 from narratoria.kinds.process.custody import custody
+from narratoria.kinds.process.process_tool import warmth
 from narratoria.kinds.tool_files import tool_files
 from narratoria.run.registry import ToolRegistry
 from narratoria.skills.skill_library import SkillLibrary
@@ -147,6 +148,7 @@ def document(tool: AnyTool) -> JsonObject:
         "retries": tool.retry.max_retries,
         "permissions": list(tool.permissions),
         "approval": tool.approval,
+        "warm": warmth(tool) == "",
         "skill": tool.skill,
         "preconditions": [one.description for one in tool.preconditions],
         "effects": [
@@ -171,10 +173,13 @@ def _show(listing: Listing, *, nothing_asked: bool) -> None:
                 (tool.name, "bold cyan"),
                 (f"({_parameters(tool)})", ""),
                 (f"  {tool.kind.name}", "dim"),
+                ("  warm" if warmth(tool) == "" else "", "dim"),
                 (f"  asks first: {tool.approval}" if tool.approval not in (None, "never") else "", "yellow"),
             )
         )
         out.print(styled(("      ", ""), (_first_line(tool.description), "dim")))
+        if why := warmth(tool):
+            listing.notes.append(f"{tool.name}: its manifest says `warm`, but it is started cold: {why}")
     for line in listing.notes:
         err.print(styled((line, "dim")))
     for line in listing.problems:

@@ -72,6 +72,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     """Variables it needs beside the standard ones: `NAME`, with the value the person has, or `NAME=VALUE`."""
     resources: Resources | None = None
     """Resources that a machine must have free for it. With them, it runs on a Ray cluster."""
+    warm: bool = False
+    """True for a Python script whose calls are forks of an interpreter that has imported its modules."""
     kind: str = DEFAULT_KIND
     """The kind of tool: `process`, an executable beside the manifest, or another one in `kinds.load`."""
     settings: JsonObject = msgspec.field(default_factory=dict)

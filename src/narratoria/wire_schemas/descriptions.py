@@ -142,6 +142,7 @@ FIELDS: Final = {
     "memory": "Bytes of main memory.",
     "custom": "Resources that the nodes of the cluster were given by name.",
     "Manifest.kind": "How the tool is reached: `process`, an executable beside the manifest, or another kind.",
+    "Manifest.warm": "Whether calls of a Python script are forks of an interpreter that has imported its modules.",
     "settings": "Settings of that kind, for those that need some.",
     "Manifest.env": "Variables it needs beside the standard ones: `NAME`, with the value the person has, "
     "or `NAME=VALUE`.",

@@ -69,16 +69,23 @@ class Custody:
 
     # --- calls ----------------------------------------------------------------------------------------
 
-    def begin(self, loop: asyncio.AbstractEventLoop | None = None) -> tuple[int, str]:
-        """Begin a call: return its number and its cookie. Start the guardian if there is none."""
+    def begin(
+        self, loop: asyncio.AbstractEventLoop | None = None, *, serves: bool = False
+    ) -> tuple[int, str]:
+        """Begin a call: return its number and its cookie. Start the guardian if there is none.
+
+        A process that `serves` calls, forking for each, has a number as well, but the cookie of no call: forks show
+        the environment of their server. Orphans are never taken for its own.
+        """
         with self._lock:
             self._ensure_guardian()
             if loop is not None:
                 self._watch_guardian(loop)
             call = self._next_call()
             self._slots[call] = self._free.pop() if self._free else len(self._slots)
-            self._began[call] = _since_boot()
-        return call, f"{self._prefix}{call}"
+            if not serves:
+                self._began[call] = _since_boot()
+        return call, f"{self._prefix}{marks.NO_CALL if serves else call}"
 
     def _next_call(self) -> int:
         """Return a number that no running call has, small enough to be told by the tag."""
@@ -106,7 +113,7 @@ class Custody:
             if unreaped is not None:
                 self._unreaped.append(unreaped)
             slot = self._slots.pop(call)
-            del self._began[call]
+            self._began.pop(call, None)
             if self._groups.pop(call, None) is not None:
                 self._note(slot, 0)
             self._free.append(slot)

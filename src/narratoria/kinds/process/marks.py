@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 LINUX = sys.platform.startswith("linux")
 COOKIE = "NARRATORIA_CALL"
 """The environment variable that names the call of a process: `RUNTIME.CALL`, nested ones joined by `/`."""
+NO_CALL = 0
+"""The number of no call: in the cookie of a process that forks for calls, and of one whose call cannot be known."""
 UNTAGGED = -1
 """The tag of a process that is not ours: no limit (RLIM_INFINITY)."""
 
@@ -137,14 +139,15 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
             return _FOREIGN
         environ = _environ(pid)
         call = None if environ is None else _call_in(environ, runtime)
-        if call is not None:
+        if call or (call is not None and tag == UNTAGGED):
             return call
         if tag == UNTAGGED:
             # No environment: a kernel thread, or one in the middle of exec.
             return _STARTING if environ == b"" else _FOREIGN
-        call = call_by_tag(_contents(f"/proc/{pid}/limits"), tag)
-        if call is None:
-            return _FOREIGN
+        by_tag = call_by_tag(_contents(f"/proc/{pid}/limits"), tag)
+        if by_tag is None:
+            return _FOREIGN if call is None else call
+        call = by_tag
     except (FileNotFoundError, ProcessLookupError):
         return _GONE
     except PermissionError:
@@ -161,7 +164,7 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
 def _call_in(environ: bytes, runtime: str) -> int | None:
     """Return the number of a runtime's call that an environment names, in the variable for it and nowhere else.
 
-    A number that cannot be read is 0, which no call has.
+    A number that cannot be read is that of no call.
     """
     if runtime.encode() not in environ:
         return None
@@ -170,7 +173,7 @@ def _call_in(environ: bytes, runtime: str) -> int | None:
         for part in entry[len(name) :].split(b"/") if entry.startswith(name) else ():
             if part.startswith(prefix):
                 number = part[len(prefix) : len(prefix) + 20]
-                return int(number) if number.isdigit() else 0
+                return int(number) if number.isdigit() else NO_CALL
     return None
 
 

@@ -45,6 +45,24 @@ class Child:
         self.stdout = stdout
         self.stderr = stderr
 
+    def watch(self, loop: asyncio.AbstractEventLoop, ended: Callable[[], object]) -> Watch:
+        """Call `ended` in the loop when the process is over."""
+        return watch_exit(loop, self.pid, ended)
+
+    def signal_group(self, number: int) -> None:
+        """Signal every member of its group."""
+        signal_group(self.pid, number)
+
+    def reap(self) -> int | None:
+        """Return its wait status, None while it runs, -1 if that is not known."""
+        return reap(self.pid)
+
+    def close(self) -> None:
+        """Close our ends of its streams, if it was not started."""
+        for fd in (self.stdin, self.stdout, self.stderr):
+            if fd >= 0:
+                os.close(fd)
+
 
 def spawn(
     argv: list[str], stdin: bytes, env: Environment, cwd: str | None = None, *, hold_stdin: bool = False
@@ -57,6 +75,20 @@ def spawn(
     tool's can join a group of ours. posix_spawn, because it does not copy the page tables of a large parent. A pipe
     for stdin rather than a file in memory: tools that wait for it with epoll (asyncio, libuv) refuse files.
     """
+    child, theirs = streams(stdin, hold_stdin=hold_stdin)
+    try:
+        child.pid = start(argv, env, cwd, *theirs)
+    except BaseException:
+        child.close()
+        raise
+    finally:
+        for fd in theirs:
+            os.close(fd)
+    return child
+
+
+def streams(stdin: bytes, *, hold_stdin: bool = False) -> tuple[Child, tuple[int, int, int]]:
+    """Return a child that has not been started, with our ends of its streams, and the three ends that are its own."""
     opened: list[int] = []
     try:
         for _ in range(3):
@@ -64,19 +96,15 @@ def spawn(
         in_read, in_write, out_read, out_write, err_read, err_write = opened
         os.set_blocking(in_write, False)
         sent = _write_some(in_write, stdin)
-        pid = _start(argv, env, cwd, in_read, out_write, err_write)
     except BaseException:
         for fd in opened:
             os.close(fd)
         raise
-    os.close(in_read)
-    os.close(out_write)
-    os.close(err_write)
     unsent = memoryview(stdin)[sent:]
     if not unsent and not hold_stdin:
         os.close(in_write)
         in_write = -1
-    return Child(pid, in_write, unsent, out_read, err_read)
+    return Child(0, in_write, unsent, out_read, err_read), (in_read, out_write, err_write)
 
 
 def pipe() -> tuple[int, int]:
@@ -109,7 +137,8 @@ def _write_some(fd: int, data: bytes) -> int:
         return 0
 
 
-def _start(argv: list[str], env: Environment, cwd: str | None, stdin: int, stdout: int, stderr: int) -> int:
+def start(argv: list[str], env: Environment, cwd: str | None, stdin: int, stdout: int, stderr: int) -> int:
+    """Start a process with these streams, as the leader of a new session."""
     if cwd is None:
         try:
             return _posix_spawn(argv, env, stdin, stdout, stderr)
@@ -310,9 +339,11 @@ def runs(pid: int) -> bool:
 class PidfdWatch:
     """Calls back once the process has ended; Linux only."""
 
-    def __init__(self, listener: LoopListener | EpollListener, pid: int, ended: Callable[[], object]) -> None:
+    def __init__(
+        self, listener: LoopListener | EpollListener, pid: int, ended: Callable[[], object], pidfd: int = -1
+    ) -> None:
         self._listener = listener
-        self._fd = os.pidfd_open(pid)
+        self._fd = os.pidfd_open(pid) if pidfd < 0 else pidfd
         self._ended = ended
         listener.listen(self._fd, self._report)
 

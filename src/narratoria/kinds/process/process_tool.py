@@ -28,7 +28,7 @@ from narratoria.kinds.placement import Engine, Job, engine_for
 from narratoria.kinds.process.crash_lines import last_words
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, command_for, tool_command
-from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
+from narratoria.kinds.process.supervisor import ProcessOutcome, WarmStart, run_process
 from narratoria.kinds.process.surroundings import Surround, Surroundings
 from narratoria.session import Session
 from narratoria.session.attempt_note import AttemptNote
@@ -76,6 +76,7 @@ def process_tool(
         path.absolute(),
         folder,
         b'"default"' in msgspec.json.encode(manifest.parameters),
+        *(_warm_start(command, surround) if manifest.warm else ()),
     )
     return tool_from_manifest(
         manifest,
@@ -85,6 +86,27 @@ def process_tool(
         origin=path.resolve(),
         bind=lambda effect: _bound(effect, process, kind),
     )
+
+
+def _warm_start(command: list[str], surround: Surround | None) -> tuple[WarmStart | None, str]:
+    """Return the way to start a tool that asks to be warm; or None and why there is none."""
+    from narratoria.kinds.process.python_script import NotPython, interpreter_of
+    from narratoria.kinds.process.warm_servers import WarmScript
+
+    if surround is not None:
+        return None, "its variables are made anew for each call"
+    try:
+        return WarmScript(interpreter_of(command), command[-1]).start, ""
+    except NotPython as reason:
+        return None, str(reason)
+
+
+def warmth(tool: Tool[Any, Any]) -> str | None:
+    """Return why a tool whose manifest says `warm` cannot be, "" if it can; None if it does not say so."""
+    process = getattr(tool.handler, "__self__", None)
+    if not isinstance(process, _Process) or not process.manifest.warm:
+        return None
+    return process.never_warm
 
 
 def _from_file(path: Path, manifest: Manifest) -> Tool[Any, JsonObject]:
@@ -126,7 +148,10 @@ class _Process:
     file: Path
     folder: Path | None
     adds_defaults: bool = False
+    warm: WarmStart | None = None
+    never_warm: str = ""
     _told: WeakSet[Session] = field(default_factory=WeakSet, init=False)
+    _told_cold: WeakSet[Session] = field(default_factory=WeakSet, init=False)
 
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
         if self.surround is None:
@@ -172,12 +197,16 @@ class _Process:
                     limits=self.limits,
                     env=env,
                     cwd=self.cwd,
+                    warm=self.warm,
                 )
 
             try:
-                return await self._launched({**env, **conversation.env, **own}, run)
+                outcome = await self._launched({**env, **conversation.env, **own}, run)
             except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
                 raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
+        if outcome.cold or self.never_warm:
+            self._tell_cold(context, outcome.cold or self.never_warm)
+        return outcome
 
     async def _run_elsewhere(
         self, engine: Engine, params: JsonObject, context: ToolContext, conversation: _Output
@@ -234,6 +263,15 @@ class _Process:
                 f"{self.manifest.name}: its manifest names {', '.join(unset)}, which "
                 f"{'is' if len(unset) == 1 else 'are'} not set; set it where narratoria is started, or pass "
                 f"--env {unset[0]}=…"
+            )
+
+    def _tell_cold(self, context: ToolContext, reason: str) -> None:
+        """Report, once per session, that a tool whose manifest says `warm` was started cold."""
+        session = context.session.root
+        if session not in self._told_cold:
+            self._told_cold.add(session)
+            context.session.report(
+                f"{self.manifest.name}: started cold, though its manifest says `warm`: {reason}"
             )
 
     def judge(

@@ -30,6 +30,8 @@ __all__ = ["EventSink", "ProcessOutcome", "run_process", "sweep"]
 
 EventSink = Callable[[list[ToolEvent]], Awaitable[None] | None]
 """Takes the events as they arrive. While the returned awaitable is pending, nothing more is read."""
+WarmStart = Callable[[int, bytes, marks.Environment, Path | None], Awaitable[platform.Child | str]]
+"""Starts a call faster than by its command; or returns why it cannot."""
 
 _BUSY_TRIES: Final = 20
 _BUSY_PAUSE: Final = 0.01
@@ -60,6 +62,8 @@ class ProcessOutcome:
     pid: int = 0
     closed_stdout: bool = False
     """It closed its output while it ran on, without `done`."""
+    cold: str = ""
+    """The reason why a warm start was not possible."""
 
 
 async def run_process(
@@ -74,6 +78,7 @@ async def run_process(
     cwd: Path | None = None,
     grace: float = 1.0,
     linger: float = 0.5,
+    warm: WarmStart | None = None,
 ) -> ProcessOutcome:
     """Run a tool to its end. `env` is its environment without our cookie; by default the standard variables.
 
@@ -87,7 +92,8 @@ async def run_process(
     try:
         listener = _listener(argv)
         marked = _with_cookie(environment() if env is None else env, cookie)
-        child = await _spawn(call, list(argv), stdin, marked, cwd)
+        begun = "" if warm is None else await warm(call, stdin, marked, cwd)
+        child = await _spawn(call, list(argv), stdin, marked, cwd) if isinstance(begun, str) else begun
     except BaseException:
         custody().end(call)
         raise
@@ -95,7 +101,7 @@ async def run_process(
         child, listener, call, Decoder(tool, limits), on_events, grace, linger
     ) as supervision:
         await supervision.listen(timeout)
-    return supervision.outcome(time.monotonic() - started)
+    return supervision.outcome(time.monotonic() - started, begun if isinstance(begun, str) else "")
 
 
 def _with_cookie(env: marks.Environment, cookie: str) -> marks.Environment:
@@ -168,7 +174,7 @@ class _Supervision:
         child = self._child
         custody().entrust(self._call, child.pid)
         try:
-            self._watch = platform.watch_exit(self._loop, child.pid, self._on_exit)
+            self._watch = child.watch(self._loop, self._on_exit)
             self._listener.listen(child.stdout, self._on_stdout)
             self._listener.listen(child.stderr, self._on_stderr)
             if child.unsent:
@@ -188,7 +194,7 @@ class _Supervision:
         finally:
             self._kill_and_reap()
 
-    def outcome(self, duration: float) -> ProcessOutcome:
+    def outcome(self, duration: float, cold: str) -> ProcessOutcome:
         code = None if self._status in (None, -1) else os.waitstatus_to_exitcode(self._status)
         return ProcessOutcome(
             exit_code=None if code is None or code < 0 else code,
@@ -205,6 +211,7 @@ class _Supervision:
             after_done_head=self._decoder.after_done_head,
             pid=self._child.pid,
             closed_stdout=self._closed_early,
+            cold=cold,
         )
 
     # --- what the loop calls --------------------------------------------------------------------------
@@ -342,8 +349,8 @@ class _Supervision:
         """TERM to the whole group now, KILL after the grace period; the second call changes nothing."""
         if not self._terminating:
             self._terminating = True
-            platform.signal_group(self._child.pid, signal.SIGTERM)
-            self._at(self._grace, lambda: platform.signal_group(self._child.pid, signal.SIGKILL))
+            self._child.signal_group(signal.SIGTERM)
+            self._at(self._grace, lambda: self._child.signal_group(signal.SIGKILL))
 
     async def _end(self) -> None:
         self._terminate()
@@ -359,10 +366,10 @@ class _Supervision:
         """Kill, reap and close: blocking but brief, whatever came before."""
         for timer in self._timers:
             timer.cancel()
-        platform.signal_group(self._child.pid, signal.SIGKILL)
+        self._child.signal_group(signal.SIGKILL)
         if not self._exited and self._watch is not None:
             self._watch.wait(self._patience)
-        self._status = platform.reap(self._child.pid)
+        self._status = self._child.reap()
         if self._watch is not None:
             self._watch.close()
         self._close_stdin()

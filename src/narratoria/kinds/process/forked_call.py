@@ -1,0 +1,76 @@
+"""A call in a fork of a server (`warm_servers.py`), supervised as a process of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from narratoria.kinds.process import platform
+from narratoria.kinds.process.fork_server import ALIVE
+
+REAP_PATIENCE: Final = 1.0
+"""Seconds in which a server has to tell how a call ended, or to be gone itself."""
+
+
+class ForkedCall(platform.Child):
+    """A call in a fork of a server, which is its parent: its descriptor tells its end, the server its status."""
+
+    __slots__ = ("_ended", "_link", "_pidfd")
+
+    def __init__(
+        self, pid: int, streams: platform.Child, pidfd: int, link: socket.socket, ended: Callable[[], None]
+    ) -> None:
+        super().__init__(pid, streams.stdin, streams.unsent, streams.stdout, streams.stderr)
+        self._pidfd = pidfd
+        self._link = link
+        self._ended = ended
+
+    def watch(self, loop: asyncio.AbstractEventLoop, ended: Callable[[], object]) -> platform.Watch:
+        return platform.PidfdWatch(platform.listener_of(loop), self.pid, ended, os.dup(self._pidfd))
+
+    def signal_group(self, number: int) -> None:
+        try:
+            signal.pidfd_send_signal(self._pidfd, 0)
+        except ProcessLookupError:
+            return  # without its server it was reaped by another, and its number may be taken
+        platform.signal_group(self.pid, number)
+
+    def reap(self) -> int | None:
+        """Return its status, -1 if the server is gone. It is asked for only when the group was killed."""
+        said = b""
+        with contextlib.suppress(OSError):
+            self._link.shutdown(socket.SHUT_WR)
+            poll = select.poll()
+            poll.register(self._link, select.POLLIN)
+            if poll.poll(REAP_PATIENCE * 1000):
+                said = self._link.recv(64)
+        self._link.close()
+        os.close(self._pidfd)
+        self._ended()
+        if said == ALIVE:
+            return None
+        return int(said) if said else platform.reap(self.pid)
+
+
+async def readable(fd: int, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
+    """Wait until there is something to read, or the time is up."""
+    listener = platform.listener_of(loop)
+    heard: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not heard.done():
+            heard.set_result(None)
+
+    timer = loop.call_later(seconds, wake)
+    listener.listen(fd, wake)
+    try:
+        await heard
+    finally:
+        listener.forget(fd)
+        timer.cancel()

@@ -1,0 +1,416 @@
+"""Warm tools: a fork server for each Python script that asks for one, and calls that are forks of it.
+
+A fork is supervised as a cold start is: it leads its own session, carries the tag of its call among its limits
+(`marks.py`), and is in the ledger before it begins. It begins only when it is told to, so a server that dies or stalls
+before that loses no call and doubles none: the call is started cold. One that dies later takes no call with it.
+
+A server is used as long as nothing has changed that a cold start would notice: the script and the modules it
+imported, the environment, the folder, the limits. `MOST_SERVERS` and `MOST_BYTES` bound the memory of all; the server
+ends itself when it is idle (`fork_server.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import resource
+import shutil
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from narratoria.kinds.process import fork_server, marks, platform
+from narratoria.kinds.process.custody import custody
+from narratoria.kinds.process.fork_server import ABSENT, GO, LARGEST, READY, UNFIT
+from narratoria.kinds.process.forked_call import REAP_PATIENCE, ForkedCall, readable
+
+MOST_SERVERS: Final = 16
+MOST_BYTES: Final = 512 << 20
+"""Resident memory of all servers together."""
+START_PATIENCE: Final = 10.0
+FORK_PATIENCE: Final = 5.0
+_MOST_FAILURES: Final = 3
+_MOST_VERDICTS: Final = 256
+_PER_CALL: Final = frozenset(
+    name.encode() for name in ("TMPDIR", "TEMP", "TMP", "TRACEPARENT", "TRACESTATE", marks.COOKIE)
+)
+_LIMITS: Final = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+
+Key = tuple[Any, ...]
+
+
+class Cold(Exception):
+    """A call has to be started cold; the message says why, if that is worth saying."""
+
+
+def obstacle() -> str:
+    """Return the reason why no tool can be warm on this system; "" if there is none."""
+    if not marks.LINUX or not hasattr(os, "pidfd_open"):
+        return "this system has no pidfds; warm tools need Linux 5.3 or later"
+    if custody().tag == marks.UNTAGGED:
+        return "the hard limit on locks (ulimit -H -x) is too low to mark a fork by"
+    return ""
+
+
+@dataclass(frozen=True)
+class WarmScript:
+    """A Python script that is forked from a warm interpreter."""
+
+    interpreter: tuple[str, ...]
+    script: str
+    idle: float = 300.0
+    """Seconds without a call after which its server ends itself."""
+
+    async def start(
+        self, call: int, stdin: bytes, env: marks.Environment, cwd: Path | None
+    ) -> platform.Child | str:
+        """Start a call in a fork; or return why it has to be started cold, "" if that passes."""
+        loop = asyncio.get_running_loop()
+        variables = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+        try:
+            if obstacle():  # which `doctor` tells: it is not the tool's fault
+                raise Cold("")
+            folder = os.fsencode(cwd) if cwd is not None else os.getcwdb()  # noqa: PTH109
+            lasting = {name: value for name, value in variables.items() if name not in _PER_CALL}
+            key = self, folder, frozenset(lasting.items()), _circumstances()
+            own = {name: value for name, value in variables.items() if name in _PER_CALL}
+            for _ in range(2):  # a server that was idle may end in this moment
+                server = await _ready_server(key, self, lasting, folder, loop)
+                try:
+                    return await server.fork(call, stdin, own, folder, loop)
+                except _Ended:
+                    continue
+        except Cold as cold:
+            return str(cold)
+        except OSError as error:  # no descriptor left, or its folder is gone: a cold start says it better
+            return str(error)
+        return ""
+
+
+def _circumstances() -> Key:
+    """Return what a process has from us, beside its environment: identity, priority, limits and mask."""
+    with open("/proc/self/status", "rb") as file:  # noqa: PTH123
+        status = file.read(512)
+    at = status.find(b"\nUmask:")
+    mask = status[at + 7 : at + 13] if at >= 0 else b""
+    limits = tuple(map(resource.getrlimit, _LIMITS))
+    return limits, mask, os.getresuid(), os.getresgid(), os.getpriority(os.PRIO_PROCESS, 0)
+
+
+# --- servers -------------------------------------------------------------------------------------------
+
+
+class _Ended(Exception):
+    """The server had ended in order, being idle."""
+
+
+@dataclass
+class _Verdict:
+    """The reason not to fork a script, which holds until one of these files changes."""
+
+    reason: str
+    files: list[bytes] = field(default_factory=list)
+
+
+_lock = threading.RLock()
+_servers: dict[Key, _Server] = {}
+_verdicts: dict[Key, _Verdict] = {}
+_failures: dict[Key, int] = {}
+
+
+async def _ready_server(
+    key: Key, script: WarmScript, env: Mapping[bytes, bytes], folder: bytes, loop: asyncio.AbstractEventLoop
+) -> _Server:
+    with _lock:
+        verdict = _verdicts.get(key)
+        if verdict is not None:
+            if not _changed(verdict.files):
+                raise Cold(verdict.reason)
+            del _verdicts[key]
+        server = _servers.get(key)
+        if server is not None and server.ready and _changed(server.files):
+            server.retire()
+            server = None
+        begins = server is None
+        if server is None:
+            _make_room()
+            server = _servers[key] = _Server(key, script, env, folder, loop)
+    if not server.ready:
+        if begins:
+            await readable(server.control.fileno(), START_PATIENCE, loop)
+        server.look()
+    return server
+
+
+def _make_room() -> None:
+    """End servers that nobody uses, the one that was used least recently first, until there is room for another."""
+    while len(_servers) >= MOST_SERVERS:
+        if not _end_one():
+            raise Cold("")  # all are busy
+
+
+def _end_one(but: _Server | None = None) -> bool:
+    idle = [one for one in _servers.values() if not one.calls and one.ready and one is not but]
+    if idle:
+        min(idle, key=lambda one: one.used).retire()
+    return bool(idle)
+
+
+def _changed(files: list[bytes]) -> bool:
+    return any(_signature(path) != before for before, _, path in (one.partition(b" ") for one in files))
+
+
+def _signature(path: bytes) -> bytes:
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return ABSENT
+    return b"%d:%d:%d" % (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+class _Server:
+    """A fork server that was started, ready or not."""
+
+    def __init__(
+        self,
+        key: Key,
+        script: WarmScript,
+        env: Mapping[bytes, bytes],
+        folder: bytes,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.key = key
+        self.ready = False
+        self.files: list[bytes] = []
+        self.bytes = 0
+        self.calls = 0
+        self.used = time.monotonic()
+        self._retired = False
+        ours = custody()
+        self._call, cookie = ours.begin(loop, serves=True)
+        try:
+            self._scratch = ours.scratch_folder()
+            self.control, self.pid = self._spawn(
+                script, {**env, marks.COOKIE.encode(): cookie.encode()}, folder
+            )
+        except BaseException:
+            ours.end(self._call)
+            raise
+        ours.entrust(self._call, self.pid)
+        self._watched: tuple[weakref.ref[asyncio.AbstractEventLoop], platform.Watch] | None = None
+        self._watch(loop)
+        _at_exit()
+
+    def _spawn(
+        self, script: WarmScript, env: Mapping[bytes, bytes], folder: bytes
+    ) -> tuple[socket.socket, int]:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST)
+            end = theirs.fileno()
+            program = str(Path(fork_server.__file__).absolute())
+            argv = [*script.interpreter, program, str(script.idle), script.script]
+            marked = {**env, **dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(self._scratch))}
+            cwd = None if folder == os.getcwdb() else os.fsdecode(folder)  # noqa: PTH109
+            with custody().tagged(self._call):
+                return ours, platform.start(argv, marked, cwd, end, end, end)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+
+    def look(self) -> None:
+        """Read what the server says about its script; raise `Cold` if it is not ready."""
+        try:
+            said = self.control.recv(LARGEST, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            if time.monotonic() < self.used + START_PATIENCE:
+                raise Cold("") from None  # another call waits for it
+            self._judge(f"its modules were not imported within {START_PATIENCE:g} s")
+        except OSError:
+            said = b""
+        word, *more = said.split(b"\0")
+        if word == UNFIT:
+            self._judge(more[0].decode("utf-8", "replace"), more[1:])
+        if word != READY:
+            last_line = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise self._failed(last_line or "its server ended")
+        self.bytes, self.files = int(more[0]), more[1:]
+        if self.bytes > MOST_BYTES:
+            limit = f"all servers may have {MOST_BYTES >> 20}"
+            self._judge(f"its modules take {self.bytes >> 20} MiB, and {limit}", self.files)
+        self.ready = True
+        with _lock:
+            while sum(one.bytes for one in _servers.values()) > MOST_BYTES and _end_one(but=self):
+                pass
+
+    def _judge(self, reason: str, files: list[bytes] | None = None) -> NoReturn:
+        """Note that its script cannot be forked."""
+        with _lock:
+            if len(_verdicts) >= _MOST_VERDICTS:
+                _verdicts.clear()
+            _verdicts[self.key] = _Verdict(reason, files or [])
+            self.retire()
+        raise Cold(reason)
+
+    def _failed(self, how: str) -> Cold:
+        """Give the server up; after some failures in a row, for good."""
+        with _lock:
+            self.retire()
+            _failures[self.key] = count = _failures.get(self.key, 0) + 1
+            if count >= _MOST_FAILURES:
+                _verdicts[self.key] = _Verdict(f"its server failed {count} times; {how}")
+        return Cold(how)
+
+    # --- calls ----------------------------------------------------------------------------------------
+
+    async def fork(
+        self,
+        call: int,
+        stdin: bytes,
+        env: Mapping[bytes, bytes],
+        folder: bytes,
+        loop: asyncio.AbstractEventLoop,
+    ) -> platform.Child:
+        """Return the process of a call, which has begun."""
+        self._watch(loop)
+        self.used = time.monotonic()
+        mark = b"%d" % (custody().tag + call)
+        given = [b"%s=%s" % (name, env[name]) if name in env else name for name in _PER_CALL]
+        request = b"\0".join([mark, folder, *given])
+        child, theirs = platform.streams(stdin)
+        link, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        link.setblocking(False)
+        with _lock:
+            self.calls += 1
+        try:
+            try:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the link tells it too
+                    socket.send_fds(self.control, [request], [*theirs, other.fileno()])
+            finally:
+                other.close()
+                for fd in theirs:
+                    os.close(fd)
+            await readable(link.fileno(), FORK_PATIENCE, loop)
+            pid, pidfd = self._report(link)
+        except BaseException:
+            child.close()
+            link.close()  # a fork that was made ends by that
+            self.let_go()
+            raise
+        _failures.pop(self.key, None)
+        custody().entrust(call, pid)
+        link.send(GO)
+        return ForkedCall(pid, child, pidfd, link, self.let_go)
+
+    def _report(self, link: socket.socket) -> tuple[int, int]:
+        try:
+            said, pidfds, _, _ = socket.recv_fds(link, 64, 1)
+        except BlockingIOError:
+            raise self._failed(f"its server did not answer within {FORK_PATIENCE:g} s") from None
+        except OSError:
+            said, pidfds = b"", []
+        if pidfds:
+            return int(said), pidfds[0]
+        if said:
+            raise Cold(said.decode("utf-8", "replace"))
+        status = self.end()
+        if status == 0:
+            raise _Ended
+        how = "" if status in (None, -1) else f" with status {os.waitstatus_to_exitcode(status)}"
+        raise self._failed(f"its server ended{how}")
+
+    def let_go(self) -> None:
+        """Note the end of a call."""
+        with _lock:
+            self.calls -= 1
+            if self._retired and not self.calls:
+                self.end()
+
+    # --- ending ---------------------------------------------------------------------------------------
+
+    def retire(self) -> None:
+        """Use it for no further call, and end it with the last of its own."""
+        self._retired = True
+        if _servers.get(self.key) is self:
+            del _servers[self.key]
+        if not self.calls:
+            self.end()
+
+    def end(self) -> int | None:
+        """End it now, and return its wait status, None if it is not known. Its calls go on without it."""
+        if self.pid == 0:
+            return None
+        pid, self.pid = self.pid, 0
+        if _servers.get(self.key) is self:
+            del _servers[self.key]
+        status = platform.reap(pid)
+        watch = self._watched[1] if self._watched is not None else None
+        if status is None:
+            platform.kill(pid)
+            if watch is not None:
+                watch.wait(REAP_PATIENCE)
+            status = platform.reap(pid)
+        if watch is not None:
+            watch.close()
+        self.control.close()
+        custody().end(self._call, unreaped=pid if status is None else None)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        return status
+
+    def forget(self) -> None:
+        """Let go of it in a fork of the host: it is not ours."""
+        self.pid = 0
+        self.control.close()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Reap it when it has ended itself; one open loop watches it."""
+        if self._watched is not None:
+            listening, watch = self._watched[0](), self._watched[1]
+            if listening is not None and not listening.is_closed():
+                return
+            watch.close()
+        watch = platform.watch_exit(loop, self.pid, lambda: loop.call_soon(self._gone))
+        self._watched = weakref.ref(loop), watch
+
+    def _gone(self) -> None:
+        with _lock:
+            self.retire()
+
+
+# --- the end of this process ---------------------------------------------------------------------------
+
+_registered = False
+
+
+def _at_exit() -> None:
+    global _registered
+    if not _registered:
+        _registered = True
+        atexit.register(end_servers)  # after the custody's, so it runs before
+        os.register_at_fork(after_in_child=_forked)
+
+
+def end_servers() -> None:
+    """End every server that has no call; the others end with their calls."""
+    with _lock:
+        for server in [*_servers.values()]:
+            server.retire()
+        _verdicts.clear()
+        _failures.clear()
+
+
+def _forked() -> None:
+    global _lock
+    for server in _servers.values():
+        server.forget()
+    _servers.clear()
+    _lock = threading.RLock()
