@@ -34,6 +34,7 @@ from narratoria.store.recorded_call import (
     recorded_call,
     state_before,
 )
+from narratoria.store.sqlite import SqliteStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "planted"))
 from planted_bugs import write_planted
@@ -349,3 +350,13 @@ def test_control_c_ends_a_repeated_call(played: Played) -> None:
     running.communicate(timeout=20)
     assert running.returncode != 0
     asyncio.run(_until(lambda: not Path(f"/proc/{pid}").exists()))
+
+
+async def test_a_change_outside_any_call_is_no_call(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = store.create(Session("alone"))
+    journal.session.patch({"lamp": "lit"})  # the call of its record is ""
+    await journal.close()
+    with pytest.raises(CallUnknown, match="has no call ''"):
+        find_call(store, "alone", "")
+    store.close()

@@ -114,7 +114,8 @@ def find_call(store: Store, session_id: str, call: str, turn: int | None = None)
     """Return the records of the call of this id; with `turn`, only those of the turn are read."""
     records = list(store.read(session_id)) if turn is None else list(store.read_turn(session_id, turn))
     own = [record for record in records if _of(record) == call]
-    if not own:
+    # A change outside any call has the id "", and no beginning or end.
+    if not any(isinstance(record.event, CallStarted | CallFinished) for record in own):
         raise CallUnknown(
             f"session {session_id} has no call {call!r}; its calls are in `sessions call {session_id}`"
         )
