@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-pages test-slow bench soak chaos dist audit docs contracts constraints clean
+.PHONY: setup play test test-pages test-slow bench soak chaos chaos-api dist audit docs contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -47,6 +47,12 @@ soak: setup ## 10,000 turns in one process, 1,000 sessions opened and closed: me
 
 chaos: $(TEST_VENV)/.ready ## games, faults and damaged files drawn by lot, until something breaks; ARGS=… is passed on
 	$(TEST_BIN)/python scripts/chaos.py $(ARGS)
+	$(if $(ARGS),,$(MAKE) chaos-api)
+
+chaos-api: $(TEST_VENV)/.ready ## Schemathesis against the API of a real server
+	scripts/venv.sh $(PYTHON) build/schemathesis
+	build/schemathesis/bin/python -m pip install --quiet 'schemathesis>=4.30,<5'
+	$(TEST_BIN)/python scripts/api_chaos.py $(abspath build/schemathesis)/bin/st $(ARGS)
 
 dist: ## dist/: the wheel and the source archive, each installed in an empty environment and tried
 	scripts/venv.sh $(PYTHON) build/dist-venv
