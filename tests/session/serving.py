@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import select
+import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import pytest
 from tests import warm_start
 
 MILL = Path(__file__).with_name("mill")
@@ -92,6 +96,57 @@ class Node:
         return (self.home / "log").read_text()
 
 
+class OwnPostgres:
+    """A database server that a test may stop and start."""
+
+    def __init__(self, folder: Path) -> None:
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+        which = shutil.which("postgres")
+        if not found and which is None:
+            pytest.skip("NO POSTGRESQL: install the package postgresql")
+        self._binaries = found[-1].parent if found else Path(which or "").parent
+        self._data = folder / "data"
+        self._user = "postgres" if os.getuid() == 0 else None
+        if self._user is not None:  # PostgreSQL refuses to run as root
+            os.chown(folder, pwd.getpwnam(self._user).pw_uid, -1)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self._run(
+            "initdb",
+            "-D",
+            self._data,
+            "-U",
+            "narratoria",
+            "--auth=trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        )
+        self.url = f"postgresql://narratoria@127.0.0.1:{self.port}/postgres"
+        self.start()
+
+    def start(self) -> None:
+        options = f"-p {self.port} -F -c listen_addresses=127.0.0.1 -c unix_socket_directories="
+        log = self._data / "log.txt"
+        self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", log, "-o", options)
+
+    def stop(self, how: str = "fast") -> None:
+        self._run("pg_ctl", "stop", "-w", "-D", self._data, "-m", how)
+
+    def _run(self, program: str, *arguments: object) -> None:
+        command = [str(self._binaries / program), *map(str, arguments)]
+        subprocess.run(
+            command,
+            check=True,
+            user=self._user,
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
 class Viewer:
     """A client that follows a session, comes again where it was, and keeps every record it was sent."""
 
@@ -122,6 +177,8 @@ class Viewer:
                     return
                 if line.startswith("data: "):
                     told = json.loads(line.removeprefix("data: "))
+                    if isinstance(told, dict):
+                        self.records = []  # a snapshot: the story from its beginning
                     for record in told["records"] if isinstance(told, dict) else told:
                         self.records.append(record)
                         self.seq = record["seq"]

@@ -102,7 +102,7 @@ class PostgresStore(SqlStore):
                 )
             if lease.connection == self.connections:
                 return self.append(database, key, batch.after, batch.records, batch.durable, batch.snapshot)
-            size = self._append_rest(database, key, batch)
+            size = self._append_rest(database, key, lease, batch)
             lease.connection = self.connections
             return size
 
@@ -115,13 +115,20 @@ class PostgresStore(SqlStore):
         if written.exception() is None:
             self.keeper.announce(session_id, last)
 
-    def _append_rest(self, database: Database, key: int, batch: Batch) -> int:
+    def _append_rest(self, database: Database, key: int, lease: TableLease, batch: Batch) -> int:
         """Write the part of a batch that is not there. The lease is ours since before the connection was lost, so what
-        is there is ours too.
+        is there is ours too. A database that crashed may have lost the last moments of a turn: then the session begins
+        anew from what it has, as after a crash of our own.
         """
         row = self._row_to_write(database, key)
         written = batch.after if row is None else row.last_seq
-        if written <= batch.after:
+        if written < batch.after:
+            self.keeper.abandon(lease)
+            raise LeaseLost(
+                f"the database crashed and lost records {written + 1} to {batch.after} of session {lease.session_id}; "
+                "the turn goes on from what it has. Open the session again"
+            )
+        if written == batch.after:
             return self.append(database, key, batch.after, batch.records, batch.durable, batch.snapshot)
         rest = [one for one in batch.records if one.last > written]
         if rest:
@@ -224,6 +231,11 @@ class PostgresDatabase:
 def _prepare(database: PostgresDatabase) -> None:
     database.begin(durable=True)
     try:
+        encoding = database.execute("SELECT getdatabaseencoding()::name")[0][0]
+        if encoding not in ("UTF8", b"UTF8"):
+            raise JournalError(
+                "the database is not in UTF-8; make one with CREATE DATABASE … ENCODING 'UTF8'"
+            )
         database.execute("SELECT pg_advisory_xact_lock(?)", (_GATE,))  # two servers that start at once
         database.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA_NAME}")
         database.execute("CREATE TABLE IF NOT EXISTS version (number BIGINT NOT NULL)")

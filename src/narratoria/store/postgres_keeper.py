@@ -238,6 +238,12 @@ class Keeper:
         if not lease.released and self.on_lost is not None:
             self.on_lost(lease.session_id)
 
+    def abandon(self, lease: TableLease) -> None:
+        """Give up a session whose records are not what they were, for any server to restore it."""
+        sql = "UPDATE leases SET server = ?, epoch = nextval('epochs') WHERE session = ? AND epoch = ?"
+        self.submit(lambda database: database.execute(sql, (NOBODY, lease.session_id, lease.epoch)))
+        self.lose(lease)
+
     def announce(self, session_id: str, seq: int) -> None:
         """Tell other servers, soon, that a session has records up to `seq`."""
         if not self.serving or not self.peers:

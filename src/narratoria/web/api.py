@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
+from narratoria.errors import JournalError
 from narratoria.web import documents, open_questions, openapi, session_files
 from narratoria.web import game_moves as moves
 from narratoria.web.access import SIGN_IN, AccessPolicy, signed_out
@@ -35,6 +37,8 @@ from narratoria.web.request_reading import (
 )
 from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn
 from narratoria.web.stream_limit import MAX_STREAMS, Windows
+
+logger = logging.getLogger("narratoria")
 
 
 class Api(ModelApi, MemoryApi):
@@ -240,6 +244,8 @@ class Api(ModelApi, MemoryApi):
                     if known.ended:
                         return
                     yield chunk
+        except JournalError as error:  # the viewer comes again
+            logger.warning("a viewer's stream ends: %s", error)
         finally:
             known.on_end.discard(viewer.leave)
 

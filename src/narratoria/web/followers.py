@@ -68,6 +68,9 @@ class Followers:
         except JournalError:
             feed.close()  # its viewers come again
             return
+        if at < feed.seq:
+            feed.close()  # a crash of the database has taken back what its viewers have seen
+            return
         feed.rebase(JournalRecords(self._store, session_id, timeline))
         self._known[session_id] = Follower(feed, timeline, at)
         self.look(session_id)
@@ -114,7 +117,7 @@ class Followers:
         )
         reached = dict(rows)
         for session_id, follower in [*self._known.items()]:
-            if session_id not in reached:  # it was deleted
+            if session_id not in reached or reached[session_id] < follower.feed.seq:  # it was deleted
                 follower.feed.close()
                 del self._known[session_id]
             elif reached[session_id] > follower.feed.seq:
