@@ -112,7 +112,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "play": {
         "words of no language": "last_resort",
         "the folder of a story": "story_watch story_texts story_approvals story_keys story_panel story_file "
-        "story_skills stage story",
+        "story_skills stage story given_state",
         "the library": "story_library session_story game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history narration_edits",
         "the player's lore": "lore_index game_lore story_lore lore_file recalls",

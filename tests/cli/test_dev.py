@@ -161,8 +161,11 @@ def test_a_new_tool_is_there_at_once_and_its_events_are_shown(story: Path, dev: 
 
 def test_it_starts_with_a_state_or_after_a_turn(story: Path, dev: Any, tmp_path: Path) -> None:
     state = tmp_path / "state.json"
-    state.write_text('{"place": "cellar"}')
+    state.write_text('{"place": "cellar", "plaec": "attic"}')
     running = dev(story, "--terminal", "--narrator", "rules", "--at", state)
+    running.until(
+        "warning: --at: plaec: no rule reads it, and no rule or tool writes it; did you mean 'place'?"
+    )
     running.say("where am i")
     running.until("In the cellar.")
     running.say("look")
@@ -186,14 +189,17 @@ def test_a_tool_is_checked_and_called_after_each_save(dev: Any, tmp_path: Path) 
     tool.chmod(0o755)
     state = tmp_path / "state.json"
     state.write_text('{"bell": 3}')
-    (tmp_path / "greet.tool.json").write_text(
-        '{"name": "greet", "description": "Greets.", "wantsState": true}'
+    (tmp_path / "greet.tool.json").write_text(  # called with its example
+        '{"name": "greet", "description": "Greets.", "wantsState": true, "examples": [{"description": "Ann",'
+        ' "input": {"name": "Ann"}}], "parameters": {"type": "object", "required": ["name"],'
+        ' "properties": {"name": {"type": "string"}}}}'
     )
     running = dev(tool, "--state", state, "--operation", "wave", "--dependencies", '{"a": 1}')
-    running.until("greet conforms")
     running.until("Hello.")
     running.until('state {"bell":3}')
+    running.until("greet conforms")
     running.until("watching")
+    assert len(running.seen) <= 5, running.seen
     tool.write_text(source.replace("Hello.", "Good evening."))
     running.until("greet saved")
     running.until("Good evening.")

@@ -195,9 +195,29 @@ def test_what_certainly_goes_wrong_is_an_error(
             ["'cases[1]'", "never used", "case no. 1"],
         ),
         (
+            rule(SONG + "when = { bell.rung = { at_least = 2, at_most = 1 } }\n"),
+            16,
+            ["rule 'new'", "bell.rung: no number is at least 2 and at most 1, so this can never hold"],
+        ),
+        (
+            rule(SONG + 'when = { place.id = "tower" }\n[[rule.cases]]\nwhen = { place.id = { not = "tower" } }\n'),
+            18,
+            ["'cases[0].when'", 'place.id: "tower" and { not = "tower" } exclude each other'],
+        ),
+        (
+            rule(SONG + "when = { any = [{ bell.rung = { in = [] } }, { bell.rung = 2 }] }\n"),
+            16,
+            ["nothing is in an empty list"],
+        ),
+        (
+            rule(SONG + 'when = { place.id = { in = ["attic"] } }\nset = { ending = { id = "end" } }\n'),
+            17,
+            ["the ending 'end' cannot be reached: nothing ever makes place.id = { in = [\"attic\"] }"],
+        ),
+        (
             rule(SONG + 'when = { place.id = "attic" }\nset = { ending = { id = "end" } }\n'),
             17,
-            ["the ending 'end' cannot be reached", "place.id = 'attic'"],
+            ["the ending 'end' cannot be reached", 'place.id = "attic"'],
         ),
         (
             rule(SONG + 'choices = ["Ring the bell", "Fly away"]\n'),

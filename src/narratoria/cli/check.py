@@ -85,7 +85,7 @@ def _tell(
         print_json(_whole(list(reports.values())))
     else:
         for report in reports.values():
-            _show(report, console()) if isinstance(report, Report) else show(report, console())
+            show_report(report, console()) if isinstance(report, Report) else show(report, console())
     if github:
         for line in github_annotations(tools.items(), [one for report in stories for one in report.problems]):
             click.echo(line)
@@ -145,10 +145,14 @@ def _entry(one: Judgement) -> dict[str, str]:
     }
 
 
-def _show(report: Report, out: Console) -> None:
+def show_report(report: Report, out: Console, *, brief: bool = False) -> None:
+    """Print what was found of a tool; in brief, only the rules it breaks."""
     name = max(len(one.rule.name) for one in report.judgements)
-    out.print(styled((report.tool, "bold"), (f"  {_runs(report)}", "dim")))
+    if not brief:
+        out.print(styled((report.tool, "bold"), (f"  {_runs(report)}", "dim")))
     for one in report.judgements:
+        if brief and one.verdict != "fail":
+            continue
         mark, style = _MARKS[one.verdict]
         head = f" {one.rule.level:6} {one.rule.name:{name}}  "
         out.print(styled((mark, style), (head, style), (one.rule.says, "dim" if style == "dim" else "")))
@@ -157,7 +161,8 @@ def _show(report: Report, out: Console) -> None:
             out.print(styled(("    ", ""), (problem or one.detail, "bold")))
             if problem:
                 out.print(styled(("    → ", "green"), (fix.removesuffix(")"), "")))
-    out.print()
+    if not brief:
+        out.print()
     out.print(_conclusion(report))
     if report.unset:
         out.print(

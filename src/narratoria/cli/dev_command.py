@@ -13,18 +13,21 @@ import click
 import msgspec
 from rich.console import Console
 
+from narratoria.cli.check import show_report
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
 from narratoria.cli.narrators_option import narrators_option
-from narratoria.cli.output import console, printable, read_object, styled
+from narratoria.cli.output import console, printable, styled
 from narratoria.cli.request_options import given_object, request_options
-from narratoria.errors import NarratoriaError, StoryInvalid
+from narratoria.conformance import check_tool
+from narratoria.errors import NarratoriaError, StoryInvalid, ToolValidationError
 from narratoria.events import (
     AssetStored,
     CallEmitted,
     CallFinished,
     CallRetrying,
     CallStarted,
+    JsonObject,
     Log,
     Notice,
     StatePatch,
@@ -32,6 +35,9 @@ from narratoria.events import (
     UiEvent,
 )
 from narratoria.extras import needed
+from narratoria.kinds.load import manifest_of
+from narratoria.kinds.manifest import has_manifest
+from narratoria.play.given_state import unknown_keys
 from narratoria.play.session_story import folder_of, story_of
 from narratoria.play.story import Story
 from narratoria.play.story_library import is_story_folder, open_story
@@ -73,7 +79,7 @@ def dev(
     """Play STORY, or run TOOL, and read it anew whenever a file of it is saved.
 
     An open session of a story goes on with the new rules and tools, and events are shown here as they come. A tool is
-    checked and called again after each save.
+    called and checked again after each save; of the check only what fails is shown.
     """
     if turn is not None and session_id is None:
         raise click.UsageError("--turn needs the --session it is a turn of")
@@ -94,7 +100,10 @@ def dev(
         if value is not None:
             hint = "; --at gives a story its state" if option == "state" else ""
             raise click.UsageError(f"{target} is a story; --{option} is for tools{hint}")
-    started = _begin(story, given_object("--at", at), session_id, turn)
+    given_state = given_object("--at", at)
+    for line in unknown_keys(story, given_state or {}):
+        click.echo(f"warning: --at: {line}", err=True)
+    started = _begin(story, given_state, session_id, turn)
     if terminal:
         from narratoria.cli.approval_options import TerminalApprover
         from narratoria.cli.play import play_in_terminal
@@ -218,20 +227,43 @@ def _json(value: Any) -> str:
 
 
 def _dev_tool(path: Path, objects: Mapping[str, str | None], operation: str | None) -> int:
-    """Check and call a tool after each save, until interrupted; `objects` has its options with JSON."""
-    from narratoria.cli import cli
-
+    """Call and check a tool after each save, until interrupted; `objects` has its options with JSON."""
     if not path.is_file():
         raise StoryInvalid(f"{path}: neither a story (a folder with a story.toml) nor a file that is a tool")
-    given = ["--operation", operation] if operation is not None else []
-    for option, text in objects.items():
-        if text is not None:  # read once: it may be standard input
-            given += [option, json.dumps(read_object(option, text))]
+    # Read once: it may be standard input.
+    given = {option: given_object(option, text) for option, text in objects.items()}
     watch = FileWatch(path.resolve())
     while True:
-        for command in (["check", str(path), *given], ["call", str(path), *given]):
-            cli.main(command, prog_name="narratoria", standalone_mode=False)
+        _try_tool(path, given, operation)
         click.echo(f"watching {path}; Ctrl+C ends it", err=True)
         while not (news := watch.news()):
             time.sleep(_LOOK)
         click.echo(f"\n{news}", err=True)
+
+
+def _try_tool(path: Path, given: Mapping[str, JsonObject | None], operation: str | None) -> None:
+    """Call the tool, and tell which rules of the protocol it breaks."""
+    from narratoria.cli import cli
+
+    arguments = ["--operation", operation] if operation is not None else []
+    for option, value in {**given, "--input": given["--input"] or _example(path)}.items():
+        if value is not None:
+            arguments += [option, json.dumps(value)]
+    cli.main(["call", str(path), *arguments], prog_name="narratoria", standalone_mode=False)
+    report = check_tool(
+        path,
+        input=given["--input"],
+        state=given["--state"],
+        operation=operation,
+        dependencies=given["--dependencies"],
+    )
+    show_report(report, console(), brief=True)
+
+
+def _example(path: Path) -> JsonObject | None:
+    """Return the input of the first example in a tool's manifest."""
+    try:
+        examples = manifest_of(path).examples if has_manifest(path) else ()
+    except ToolValidationError:  # the call says it
+        return None
+    return examples[0].input if examples else None

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from narratoria.errors import NarratoriaError, StoryInvalid, StoryProblem
@@ -219,7 +220,7 @@ class _Reading:
             self.problems += _skill_problems(story, library)
         if story.rules is not None:
             lacking = {name: self._lacking(one) for name, one in self.unmarked.items()}
-            book = _rule_book(story, story.rules, library, self.broken, lacking)
+            book = rule_book(story, story.rules, library, self.broken, lacking)
             self.problems += check_rules(book)
             self.problems += panel_problems(story.panel, book)
         self.problems += self._uncalled_scripts()
@@ -332,13 +333,14 @@ def _skill_problems(story: Story, library: SkillLibrary) -> Iterator[StoryProble
         yield toml_problem(story.root / "story.toml", f"skills.{name}", message, "warning")
 
 
-def _rule_book(
+def rule_book(
     story: Story,
     rules: Rules,
     library: SkillLibrary | None,
-    broken: AbstractSet[str],
-    lacking: Mapping[str, str],
+    broken: AbstractSet[str] = frozenset(),
+    lacking: Mapping[str, str] = MappingProxyType({}),
 ) -> RuleBook:
+    """Return the rules of a story with all that they are checked against."""
     own = {one.name: one.definition for one in story.tools if one.definition is not None}
     tools: dict[str, AnyTool] = {stage.name: stage, **own}
     folders = [story.root / "tools", story.root / "skills"]

@@ -10,6 +10,7 @@ from narratoria.errors import StoryProblem
 from narratoria.story_check.answered_choices import choice_problems
 from narratoria.story_check.called_tools import call_problems
 from narratoria.story_check.dead_rules import dead_rule_problems
+from narratoria.story_check.impossible_conditions import impossible_problems
 from narratoria.story_check.reached_endings import ending_problems, shape_problems
 from narratoria.story_check.read_state import state_problems
 from narratoria.story_check.rule_book import RuleBook
@@ -23,6 +24,6 @@ def check_rules(book: RuleBook) -> list[StoryProblem]:
     if not any(
         one.severity == "error" for one in found
     ):  # with an operator misspelt, other things only seem wrong
-        found += [*dead_rule_problems(book), *ending_problems(book)]
+        found += [*impossible_problems(book), *dead_rule_problems(book), *ending_problems(book)]
     found += choice_problems(book)
     return sorted(found, key=lambda one: (one.severity != "error", one.file, one.line or 0))

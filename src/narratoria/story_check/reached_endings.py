@@ -9,6 +9,7 @@ from typing import Any
 from narratoria.errors import StoryProblem
 from narratoria.narrator.rules.fillable import slots
 from narratoria.state import MISSING
+from narratoria.story_check.impossible_conditions import as_written, is_impossible
 from narratoria.story_check.rule_book import Place, RuleBook
 from narratoria.story_check.written_state import StatePath, WrittenState
 from narratoria.tools.contract.conditions import SAID, Comparison, Condition
@@ -66,7 +67,7 @@ def ending_problems(book: RuleBook) -> Iterator[StoryProblem]:
     for place in book.places:
         if "ending" in place.case.patch and place not in reached and _ending(place) not in got:
             want = _missing(place.case.when, state)
-            message = f"the ending {_ending(place)!r} cannot be reached: nothing ever makes {want}"
+            message = f"the ending {_ending(place)!r} cannot be reached: {want}"
             yield book.problem(place.key("set"), message, "warning", ".ending")
 
 
@@ -88,8 +89,10 @@ def _reached(book: RuleBook) -> list[Place]:
 
 def may_hold(when: Condition, state: WrittenState) -> bool:
     """Tell if a condition may hold in some state that can be; when in doubt, it may."""
-    return all(_may(test, state) for test in when.tests) and all(
-        any(may_hold(option, state) for option in group) for group in when.any_of
+    return (
+        not is_impossible(when)
+        and all(_may(test, state) for test in when.tests)
+        and all(any(may_hold(option, state) for option in group) for group in when.any_of)
     )
 
 
@@ -111,8 +114,8 @@ def _missing(when: Condition, state: WrittenState) -> str:
     """Return the first part of a condition that cannot hold, as it is written."""
     for test in when.tests:
         if not _may(test, state):
-            return f"{'.'.join(map(str, test.path))} = {test.expected!r}"
+            return f"nothing ever makes {'.'.join(map(str, test.path))} = {as_written(test.expected)}"
     for group in when.any_of:
         if not any(may_hold(option, state) for option in group):
-            return "any of its alternatives hold"
-    return "its condition hold"
+            return "none of its alternatives can ever hold"
+    return "its condition can never hold"

@@ -24,7 +24,7 @@ def state_problems(book: RuleBook) -> Iterator[StoryProblem]:
     written = WrittenState(book)
     told: set[tuple[int, StatePath]] = set()
     for place in book.places:
-        for test in _tests(place.case.when):
+        for test in tests_of(place.case.when):
             if (place.at, test.path) not in told:
                 problem = _of_test(book, place, test, written)
                 if problem is not None:
@@ -34,17 +34,17 @@ def state_problems(book: RuleBook) -> Iterator[StoryProblem]:
             yield from _of_slots(book, place, name, written, told)
 
 
-def _tests(when: Condition) -> Iterator[Comparison]:
+def tests_of(when: Condition) -> Iterator[Comparison]:
     yield from when.tests
     for options in (*when.any_of, when.none_of):
         for option in options:
-            yield from _tests(option)
+            yield from tests_of(option)
 
 
 def _of_test(book: RuleBook, place: Place, test: Comparison, written: WrittenState) -> StoryProblem | None:
     if test.path[:1] == (SAID,):
         return _of_said(book, place, test)
-    key, below = _where(book, place, test.path)
+    key, below = where_read(book, place, test.path)
     shown = ".".join(map(str, test.path))
     operator = _operator_problem(test, written)
     if operator:
@@ -68,7 +68,7 @@ def _of_said(book: RuleBook, place: Place, test: Comparison) -> StoryProblem | N
     name = str(test.path[1]) if len(test.path) > 1 else ""
     if name in groups:
         return None
-    key, below = _where(book, place, test.path)
+    key, below = where_read(book, place, test.path)
     hint = did_you_mean(name, groups)
     return book.problem(
         key, f"{SAID}.{name}: no pattern of the rule has a group {name!r}; {hint}", below=below
@@ -139,7 +139,7 @@ def _known_path(shown: str, written: WrittenState) -> str:
     )
 
 
-def _where(book: RuleBook, place: Place, path: StatePath) -> tuple[str, str]:
+def where_read(book: RuleBook, place: Place, path: StatePath) -> tuple[str, str]:
     """Return the key of the condition that has this path, the case's or its rule's, and the rest of the way."""
     table = book.rules.tables[place.at] if place.at < len(book.rules.tables) else {}
     own = table["cases"][place.number].get("when", {}) if place.own is not None else table.get("when", {})
