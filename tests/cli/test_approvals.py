@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.real_terminal import Terminal
 
 from narratoria.cli.stdin_lines import answer_to
 
@@ -171,6 +172,29 @@ def test_ctrl_c_ends_the_question_with_its_turn_and_the_game_goes_on(narratoria:
     ]
     shown = typed(narratoria, "play", pay.parents[1], "--terminal", answers=answers)
     assert shown.count("? pay  it always asks first") == 2
+
+
+def test_a_question_that_waited_when_the_game_was_killed_comes_again_with_the_words(
+    narratoria: Any, pay: Path
+) -> None:
+    first = Terminal(narratoria, pay.parents[1])
+    try:
+        first.sees("> ")
+        first.type("pay ada\r")
+        first.sees("[a/e/r]")
+        first.process.kill()
+        first.process.wait(20)
+    finally:
+        first.close()
+    session = narratoria("sessions", "list", "--json").json[0]["id"]
+    again = Terminal(narratoria, "--session", session)
+    try:
+        assert again.sees("? pay").rstrip().endswith("> pay ada  (it goes on)")
+        again.sees("[a/e/r]")
+        again.type("a\r")
+        again.sees("Paid.")
+    finally:
+        again.close()
 
 
 async def test_other_calls_run_on_while_an_answer_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
 from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.output import console, printable, styled
+from narratoria.cli.play_tables import is_no_notice
 from narratoria.cli.request_options import given_object, request_options
 from narratoria.conformance import check_tool
 from narratoria.errors import NarratoriaError, StoryInvalid, ToolValidationError
@@ -170,6 +172,8 @@ class EventLines:
     def __init__(self, out: Console, *, notices: bool = True) -> None:
         self.out = out
         self._notices = notices
+        if notices:  # shown here, and not by the log too
+            logging.getLogger("narratoria").addFilter(is_no_notice)
         self._tools: dict[str, str] = {}  # by call
 
     async def wait(self) -> None:

@@ -193,11 +193,12 @@ async def play_in_terminal(
                         table.moved("branch", message, game.where_we_are(), parent=parent)
                     else:
                         if (
-                            not as_json
+                            isinstance(table, TerminalTable)
                             and journal.timeline.open is not None
                             and journal.timeline.last is not None
                         ):
-                            table.show(game.where_we_are())  # the open turn goes on, perhaps with a question
+                            table.show(game.where_we_are())
+                            table.going_on(journal.open_records)  # perhaps with a question
                         table.show(await game.resume() or game.where_we_are())
                     parent, session_id = game.session.id, await _exchange(game, journal, table)
             if session_id is None:

@@ -14,7 +14,7 @@ from narratoria.cli.asset_lines import print_asset
 from narratoria.cli.interrupts import Interrupts
 from narratoria.cli.line_editor import History, LineEditor, can_edit, restored
 from narratoria.cli.narration_view import LiveNarration, prose, silence
-from narratoria.cli.output import console, page, print_json, styled
+from narratoria.cli.output import console, page, print_json, printable, styled
 from narratoria.cli.signals import on_interrupt
 from narratoria.cli.stdin_lines import read_line
 from narratoria.cli.terminal_commands import COMMAND_NAMES
@@ -74,7 +74,7 @@ def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
     }
 
 
-def _is_no_notice(record: logging.LogRecord) -> bool:
+def is_no_notice(record: logging.LogRecord) -> bool:
     """Tell if a log record is not a notice: the table shows notices itself, and the log goes to the same terminal."""
     return record.funcName != "notice"
 
@@ -99,7 +99,7 @@ class TerminalTable:
         self.interrupts: Interrupts | None = None
         self.editor = LineEditor(History(data_home() / "history"), self._completions) if can_edit() else None
         game.session.attach(self)
-        logging.getLogger("narratoria").addFilter(_is_no_notice)
+        logging.getLogger("narratoria").addFilter(is_no_notice)
         self.out.print(styled((game.story.title, "bold magenta")))
         self.out.print(styled((f"session {game.session.id[:8]} · {_HINTS}", "dim")))
 
@@ -122,6 +122,12 @@ class TerminalTable:
             sign, style = ("!", "dim yellow") if event.level != "info" else ("·", "dim green")
             with self.editor.aside() if self.editor is not None else nullcontext():
                 self.out.print(styled((f"  {sign} {event.message}", style)))
+
+    def going_on(self, records: Sequence[Record]) -> None:
+        """Repeat the words of a turn that was left open, of which these are the records."""
+        prompt = next((one.event.prompt for one in records if isinstance(one.event, TurnStarted)), "")
+        if prompt:
+            self.out.print(styled(("> ", "bold cyan"), (printable(prompt), ""), ("  (it goes on)", "dim")))
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
