@@ -14,7 +14,14 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from narratoria.cli.skeletons import LANGUAGES, SkeletonRefused, executable, next_steps, write_tool
+from narratoria.cli.skeletons import (
+    LANGUAGES,
+    SkeletonRefused,
+    executable,
+    next_steps,
+    write_story,
+    write_tool,
+)
 from narratoria.events import Done, Log, StatePatch, ToolErrorEvent, ToolEvent, decode_tool_event
 from narratoria.kinds.manifest import load_manifest
 
@@ -234,10 +241,17 @@ def test_nothing_is_overwritten_and_nothing_half_written(lang: str, tmp_path: Pa
     assert [path.read_text(encoding="utf-8") for path in (tmp_path / "my-tool").iterdir()] == ["mine"]
 
 
-@pytest.mark.parametrize("name", ["", "A", "a b", "../up", "a/b", "-x", "é", "a" * 65, "a.b", "a\n"])
+@pytest.mark.parametrize("name", ["", "A", "a b", "../", "a/B", "-x", "é", "a" * 65, "a.b", "a\n"])
 def test_a_bad_name_is_refused_with_an_example_of_a_good_one(name: str, tmp_path: Path) -> None:
     with pytest.raises(SkeletonRefused, match="lantern-keeper"):
         write_tool(name, "python", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_for_a_name_is_refused_with_the_options_that_were_meant(tmp_path: Path) -> None:
+    for write in (lambda: write_tool("tools/draw", "node", tmp_path), lambda: write_story("a/b", tmp_path)):
+        with pytest.raises(SkeletonRefused, match=r"is a path; .*(draw --dir tools|b --dir a)"):
+            write()
     assert list(tmp_path.iterdir()) == []
 
 

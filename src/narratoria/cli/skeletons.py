@@ -71,6 +71,7 @@ def write_tool(name: str, lang: str, directory: Path) -> list[Path]:
 
 def write_story(name: str, directory: Path) -> list[Path]:
     """Writes a story into the new folder `directory/name` and returns its files, with a tool and a test."""
+    _refuse_path(name)
     if not _NAME.fullmatch(name) or name.startswith("_"):
         raise NameRefused(
             f"{name[:80]!r} cannot name a story; use 1 to 64 of the characters a-z 0-9 _ - and begin with a letter or a"
@@ -141,7 +142,17 @@ def story_steps(name: str, directory: Path) -> list[str]:
     ]
 
 
+def _refuse_path(name: str) -> None:
+    """Refuse a path for a name, with the options that were meant."""
+    folder, _, last = name.rstrip("/").rpartition("/")
+    if folder and _NAME.fullmatch(last):
+        raise NameRefused(
+            f"{name[:80]!r} is a path; give the name and the folder: {last} --dir {_quoted(folder)}"
+        )
+
+
 def _check(name: str, lang: str) -> None:
+    _refuse_path(name)
     if not _NAME.fullmatch(name):
         raise NameRefused(
             f"{name[:80]!r} cannot name a tool; use 1 to 64 of the characters a-z 0-9 _ - and begin with"
