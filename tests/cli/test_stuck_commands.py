@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -40,6 +41,27 @@ async def app(scope, receive, send):
 
 asyncio.run(HttpServer(app, Connections(Limits.of_this_process())).serve([listen("127.0.0.1", 0, "")]))
 """
+
+
+ENDED = (
+    "import time; from narratoria.kinds.process.ending import end_within; end_within(0.1, 7); time.sleep(30)"
+)
+
+
+def test_it_ends_also_where_nobody_reads_what_it_says() -> None:
+    gone, full = os.pipe(), os.pipe()
+    os.close(gone[0])
+    os.set_blocking(full[1], False)
+    os.write(full[1], bytes(1 << 20))
+    os.set_blocking(full[1], True)
+    ending = [subprocess.Popen([sys.executable, "-c", ENDED], stderr=pipe[1]) for pipe in (gone, full)]
+    try:
+        assert [one.wait(timeout=20) for one in ending] == [7, 7]
+    finally:
+        for one in ending:
+            one.kill()
+        for number in (gone[1], *full):
+            os.close(number)
 
 
 def test_a_stuck_command_ends_soon_after_a_term() -> None:

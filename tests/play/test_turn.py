@@ -581,6 +581,23 @@ async def test_nothing_a_narrator_writes_makes_a_turn_raise(plan, tmp_path):
     store.close()
 
 
+@pytest.mark.parametrize(
+    ("plan", "reason"),
+    [
+        (
+            PlanDocument(tools=[PlannedCall(tool_id=5, tool_path="x")]),
+            "$.tools[0].toolId: expected string, got integer",
+        ),
+        (PlanDocument(tools=None), "$.tools: expected array, got null"),
+        (PlanDocument(tools=[None]), "$.tools[0]: expected object, got null"),
+    ],
+)
+async def test_a_narrator_is_told_what_is_wrong_with_a_plan_made_in_python(plan, reason):
+    narrator = Says(plan, speak())
+    await turn(narrator)
+    assert [*narrator.requests[1].problems] == [reason]
+
+
 async def test_words_that_json_cannot_carry_are_readable_on_the_way_too():
     async def speaks(request):
         request.say("\ud800")

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import math
 import os
 import stat
 import subprocess
@@ -876,6 +877,7 @@ class Raises(dict):
         (lambda plan: plan.tools.append(None), "$.tools[1]: expected object, got null"),
         (lambda plan: plan.tools[0].dependencies.append("z"), "'z'"),
         (lambda plan: plan.tools[0].input.update(value=object()), "not JSON data"),
+        (lambda plan: plan.tools[0].input.update(value=[math.nan]), "input.value[0]: nan is not JSON data"),
         (lambda plan: plan.tools[0].input.update(value={"$from": "z"}), "'z'"),
         (lambda plan: plan.tools[0].input.update(value=Raises(a=1)), "not today"),
     ],

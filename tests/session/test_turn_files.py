@@ -15,7 +15,7 @@ from narratoria.events import Committed, TurnCommitted, TurnStarted
 from narratoria.kinds.builtin_tools import file_write
 from narratoria.kinds.compose import sequence
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.play.history import preview_undo, redo, undo
+from narratoria.play.history import preview_undo, preview_undo_to, redo, undo, undo_to
 from narratoria.play.turn import take_turn
 from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.run.registry import ToolRegistry
@@ -417,3 +417,21 @@ async def test_a_file_named_by_an_effect_with_a_rollback_is_left_to_it(desk: Des
     await desk.turn(write("a.txt", "a"), "noting")
     preview = await preview_undo(desk.journal, desk.registry)
     assert preview.compensated == ["note"]
+
+
+async def test_a_preview_of_several_turns_says_what_undoing_them_one_by_one_does(desk: Desk) -> None:
+    for text in "123":
+        await desk.turn(write("folder/a.txt", text))
+    previews = await preview_undo_to(desk.journal, 1, desk.registry)
+    assert [(one.turn, one.staying) for one in previews] == [(3, []), (2, []), (1, [])]
+    desk.files.write_text("folder/a.txt", "another's")  # then a turn on top of it
+    await desk.turn(write("folder/a.txt", "4"))
+    previews = await preview_undo_to(desk.journal, 1, desk.registry)
+    assert [len(one.staying) for one in previews] == [0, 1, 1, 2], (
+        "the file from the third turn down, and its folder"
+    )
+    done = await undo_to(desk.journal, 1, desk.registry)
+    assert [[two.description for two in one.staying] for one in done] == [
+        [two.description for two in one.staying] for one in previews
+    ]
+    assert desk.tree() == {"folder": None, "folder/a.txt": "another's"}

@@ -32,8 +32,11 @@ SQUARE = (
 )
 
 
-def write_session(home: Any, turns: int) -> str:
-    """A session of so many turns, each with a call, an asset and a change, written without playing them."""
+def write_session(home: Any, turns: int, assets_until: int | None = None) -> str:
+    """A session of so many turns, each with a call, an asset and a change, written without playing them.
+
+    After the turn `assets_until` there are no assets any more.
+    """
 
     async def write() -> str:
         store = default_store(home)
@@ -45,17 +48,20 @@ def write_session(home: Any, turns: int) -> str:
             call = f"call-{number}"
             session.record(TurnStarted(turn=number, prompt=f"step {number}"))
             session.record(CallStarted(call=call, tool="bench", input={"what": number}))
+            with_asset = assets_until is None or number <= assets_until
             stored = AssetStored(
                 call=call, asset_id="view", kind="image", media_type="image/svg+xml", hash=hashed, size=len(SQUARE),
                 metadata={"title": f"Square {number}"},
             )  # fmt: skip
             made = AssetMade(stored)
-            made.seq = session.record(stored)
-            session.commit("", [PatchMade({"count": number}), made])
+            made.seq = session.record(stored) if with_asset else 0
+            session.commit("", [PatchMade({"count": number}), *([made] if with_asset else [])])
             session.record(CallFinished(call=call, tool="bench", ok=True, state="completed"))
             session.record(Narration(text=f"You take step {number}."))
             session.record(TurnCommitted(turn=number))
             session.turn = None
+            if number % 500 == 0:
+                await journal.flush()
         await journal.close()
         store.close()
         return session.id
@@ -120,3 +126,37 @@ def test_assets_come_in_parts_and_those_taken_back_do_not_count(fresh_server: Ru
             "assets": [],
         }
         assert client.get(f"/sessions/{session}/assets?before=x").status_code == 400
+
+
+@pytest.mark.slow
+def test_a_story_of_ten_thousand_turns_and_five_thousand_pictures_is_played_like_any_other(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    session = write_session(fresh_server.home, 10_000, assets_until=5_000)
+    page = open_page(fresh_server.at(f"/play/{session}"))
+    expect(page.get_by_text("You take step 10000.")).to_be_visible()
+    expect(page.locator("article.turn")).to_have_count(50)
+    expect(page.get_by_role("button", name="9,950")).to_be_visible()
+    page.locator("#prompt").fill("look")
+    page.keyboard.press("Enter")
+    expect(page.locator("article.turn")).to_have_count(51)
+    page.keyboard.press("Control+z")
+    expect(page.locator("article.turn")).to_have_count(50)
+    shoot(page, "a-story-of-ten-thousand-turns")
+
+    page.get_by_role("link", name="Assets", exact=True).click()
+    expect(page.get_by_role("button", name="Everything 5,000")).to_be_visible()
+    page.get_by_role("button", name="Show 100 more").click()
+    expect(page.locator(".asset").first).to_contain_text("Square 5000")
+    expect(page.locator(".asset")).to_have_count(100)
+    shoot(page, "five-thousand-pictures")
+
+    page.get_by_role("link", name="Tools", exact=True).click()
+    expect(page.locator(".earlier-turns:visible")).to_contain_text("of 10,000 turns are here")
+    page.get_by_role("link", name="State", exact=True).click()
+    expect(page.locator(".change.changed")).to_contain_text("10000")
+    with fresh_server.client() as client:
+        found = (
+            client.get(f"/sessions/{session}/find", params={"words": "step 4711"}).raise_for_status().json()
+        )
+        assert "4711" in str(found)

@@ -111,10 +111,9 @@ def main(arguments: list[str] | None = None) -> Any:
         error.show()
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort):
+        # the exit waits for threads, also for one that is stuck, and so does a word to a reader that is
+        end_within(COMMAND_SECONDS, exit_code(INTERRUPTED))
         click.echo("interrupted", err=True)
-        end_within(
-            COMMAND_SECONDS, exit_code(INTERRUPTED)
-        )  # the exit waits for threads, also for one that is stuck
         sys.exit(exit_code(INTERRUPTED))
     except NarratoriaError as error:
         click.echo(escaped(f"narratoria: {error}", keep="\n\t"), err=True)

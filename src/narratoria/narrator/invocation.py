@@ -35,14 +35,9 @@ def as_written(plan: PlanDocument) -> PlanDocument:
 
     Raises `PlanRejected`. What its metadata say is the turn's to decide.
     """
-    named = plan.request_id if isinstance(plan.request_id, str) else None
-    try:
-        plan.check()  # first, since what is nested too deeply cannot be written
-        told = readable(plan.narrative) if isinstance(plan.narrative, str) else plan.narrative
-        plain = msgspec.structs.replace(plan, narrative=told, metadata=PlanMetadata())
-        return PlanDocument.from_json(plain.to_json())
-    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise PlanRejected([f"$: not JSON data: {describe(error)}"], plan_id=named) from None
+    told = readable(plan.narrative) if isinstance(plan.narrative, str) else plan.narrative
+    plan = msgspec.structs.replace(plan, narrative=told, metadata=PlanMetadata()).checked()
+    return PlanDocument.from_json(plan.to_json())
 
 
 class NarratorFailed(NarratoriaError):

@@ -16,6 +16,7 @@ Effects named by an imported file are listed as staying. They are taken back by 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from narratoria.errors import JournalError
 from narratoria.events import (
@@ -29,7 +30,13 @@ from narratoria.events import (
 )
 from narratoria.play.compensation import compensate, effects_of, weigh
 from narratoria.play.killed_writes import take_back_killed_writes
-from narratoria.play.resource_undo import changes_of, put_back, weigh_changes
+from narratoria.play.resource_undo import (
+    changes_of,
+    put_back,
+    standing_changes,
+    weigh_changes,
+    weigh_together,
+)
 from narratoria.play.undo_outcomes import Undone, UndoPreview, previewed, prompt_of
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record
@@ -69,7 +76,8 @@ async def preview_undo(
     journal: Journal, registry: ToolRegistry | None = None, *, imported: bool = False
 ) -> UndoPreview:
     """Return what undoing the newest turn would do, without doing it."""
-    return await _preview(journal, _newest(journal), registry, _Reader(journal), imported)
+    (preview,) = await _previews(journal, [_newest(journal)], registry, imported)
+    return preview
 
 
 async def preview_return(
@@ -78,25 +86,30 @@ async def preview_return(
     """Return what returning to a checkpoint would do, for each turn that would be undone, the newest first."""
     marked = _marked(journal, name)
     later = [turn for turn in reversed(journal.timeline.turns) if turn > marked]
-    return [await _preview(journal, turn, registry, _Reader(journal), imported) for turn in later]
+    return await _previews(journal, later, registry, imported)
 
 
 async def preview_undo_to(
     journal: Journal, turn: int, registry: ToolRegistry | None = None, *, imported: bool = False
 ) -> list[UndoPreview]:
     """Return what undoing `turn` and every later one would do, the newest first."""
-    return [
-        await _preview(journal, one, registry, _Reader(journal), imported) for one in _from(journal, turn)
-    ]
+    return await _previews(journal, _from(journal, turn), registry, imported)
 
 
-async def _preview(
-    journal: Journal, turn: int, registry: ToolRegistry | None, read: FetchTurn, imported: bool
-) -> UndoPreview:
+async def _previews(
+    journal: Journal, turns: Sequence[int], registry: ToolRegistry | None, imported: bool
+) -> list[UndoPreview]:
+    """Return what undoing these turns would do, in their order, the newest first."""
     await journal.flush()
-    records = read(turn)
-    weighed = weigh(journal, turn, records, registry, imported=imported)
-    return previewed(turn, records, weighed, weigh_changes(journal, turn, records, imported=imported))
+    read = _Reader(journal)
+    changes = [standing_changes(journal, turn, read(turn), imported=imported) for turn in turns]
+    weigh_together(journal, changes)
+    previews = []
+    for turn, changed in zip(turns, changes, strict=True):
+        records = read(turn)
+        weighed = weigh(journal, turn, records, registry, imported=imported)
+        previews.append(previewed(turn, records, weighed, changed))
+    return previews
 
 
 async def undo(journal: Journal, registry: ToolRegistry | None = None, *, imported: bool = False) -> Undone:

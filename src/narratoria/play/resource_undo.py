@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from narratoria.events import CallStarted, Committed, EffectTakenBack, ResourceChange
@@ -54,22 +54,43 @@ def changes_of(records: list[Record]) -> list[Changed]:
 
 def weigh_changes(journal: Journal, turn: int, records: list[Record], *, imported: bool) -> list[Changed]:
     """Return the standing changes, each with the reason it cannot be put back, or None. Nothing is changed."""
+    found = standing_changes(journal, turn, records, imported=imported)
+    weigh_together(journal, [found])
+    return found
+
+
+def standing_changes(journal: Journal, turn: int, records: list[Record], *, imported: bool) -> list[Changed]:
+    """Return the changes not taken back yet. One that no undo takes back has its reason."""
     done = journal.timeline.taken_back.get(turn, ())
     found = [one for one in changes_of(records) if (one.call, one.number) not in done]
-    if not found:
-        return []
-    sharing = sharing_of(journal, turn)
+    sharing = sharing_of(journal, turn) if found else None
     for one in found:
         if sharing is not None:
             one.stay(sharing)
         elif one.change.imported and not imported:
             one.stay(IMPORTED, of_a_file=True)
+    return found
+
+
+def weigh_together(journal: Journal, turns: Sequence[list[Changed]]) -> None:
+    """Give a reason to each change that cannot be put back when these turns are undone, the newest first.
+
+    A file that three turns wrote is as the newest left it, so the older ones are weighed with the newer ones undone.
+    """
     draft = journal.session.draft()
     try:
-        take_back(draft.resources, found, try_only=True)
+        whole = [replace(one) for changes in reversed(turns) for one in changes]
+        if len(turns) > 1:
+            take_back(draft.resources, whole, try_only=True)
+            if not any(one.stays for one in whole):
+                return
+        newer: list[Changed] = []
+        for changes in turns:
+            undone = [replace(one) for one in newer]
+            take_back(draft.resources, [*changes, *undone], try_only=True)
+            newer = [*(one for one in changes if one.stays is None), *newer]
     finally:
         draft.discard()
-    return found
 
 
 async def put_back(journal: Journal, turn: int, weighed: list[Changed]) -> list[Changed]:

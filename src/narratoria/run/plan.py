@@ -137,7 +137,8 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
         if _sound.has(self):
             return self
         named = self.request_id if isinstance(self.request_id, str) and self.request_id else None
-        if problems := [*islice(shape_problems(_outline(self)), MAX_PROBLEMS)]:
+        problems = _too_many(self.tools) if isinstance(self.tools, list) else []
+        if problems := problems or [*islice(shape_problems(_outline(self)), MAX_PROBLEMS)]:
             raise PlanRejected(problems, plan_id=named if named is not None and encodes(named) else None)
         try:
             self.check()  # first, since what is nested too deeply cannot be written

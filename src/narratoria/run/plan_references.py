@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from math import isfinite
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from narratoria.bounds import MAX_DEPTH
@@ -56,7 +57,7 @@ def survey(value: Any) -> Survey:
             for key, child in node.items():
                 if isinstance(child, dict | list | tuple):
                     stack.append((child, (trail, key), depth + 1, live))
-                elif not isinstance(child, _SCALARS):
+                elif not isinstance(child, _SCALARS) or (type(child) is float and not isfinite(child)):
                     found.problems.append(((trail, key), _not_json(child)))
                 if not isinstance(key, str):
                     found.problems.append((trail, f"the key {key!r:.60} is not a string"))
@@ -64,13 +65,14 @@ def survey(value: Any) -> Survey:
             for index, child in enumerate(node):
                 if isinstance(child, dict | list | tuple):
                     stack.append((child, (trail, index), depth + 1, live))
-                elif not isinstance(child, _SCALARS):
+                elif not isinstance(child, _SCALARS) or (type(child) is float and not isfinite(child)):
                     found.problems.append(((trail, index), _not_json(child)))
     return found
 
 
 def _not_json(value: Any) -> str:
-    return f"{type(value).__name__} is not JSON data"
+    kind = value if isinstance(value, float) else type(value).__name__
+    return f"{kind} is not JSON data"
 
 
 def shown(trail: Trail, root: str = "input") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import select
 import time
 from typing import Final
 
@@ -24,5 +25,13 @@ def end_within(seconds: float, code: int) -> None:
 
 def _end(seconds: float, code: int) -> None:
     time.sleep(seconds)
-    os.write(2, b"narratoria: it did not end when asked to, and was stopped; running tools were ended\n")
-    os._exit(code)
+    try:
+        _say(b"narratoria: it did not end when asked to, and was stopped; running tools were ended\n")
+    finally:
+        os._exit(code)
+
+
+def _say(line: bytes) -> None:
+    """Write to standard error if it takes a line now: its reader may be stuck as well, or gone."""
+    if select.select([], [2], [], 0)[1]:
+        os.write(2, line)
