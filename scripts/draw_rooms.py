@@ -94,7 +94,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "files": "imported_snapshot imported_journal portable secret_keeping",
         "SQL": "sqlite_database file_lease sql_rows sql_reading sql_versions sql_writing sql_store sqlite "
         "postgres_keeper postgres_listener postgres",
-        "on top of a store": "default_store salvage",
+        "on top of a store": "default_store moving salvage",
     },
     "agent": {
         "prompts": "prompt",
@@ -148,7 +148,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "skills_option session_options request_options",
         "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "
         "interrupts terminal_commands check_story",
-        "commands": "call check doctor mcp model new plans schema skills tools narrate play replay_command "
+        "commands": "store_move call check doctor mcp model new plans schema skills tools narrate play replay_command "
         "eval_command session_call session_moves sessions stories playtest_command dev_command serve",
     },
 }

@@ -89,3 +89,26 @@ def test_the_page_finds_its_database_with_any_password() -> None:
     # While it sets itself up, the server answers on its socket alone.
     assert "pg_isready -h 127.0.0.1" in database["healthcheck"]["test"][1]
     assert database["volumes"] == ["database:/var/lib/postgresql/data"] and database["image"] == "postgres:17"
+
+
+def test_the_examples_of_many_servers_name_options_and_paths_that_exist() -> None:
+    compose: Any = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
+    pods = [*yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text(encoding="utf-8"))]
+    balancer = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
+    server = pods[0]["spec"]["template"]["spec"]["containers"][0]
+    for name, *options in (compose["services"]["one"]["command"], server["args"]):
+        with click.Context(cli, info_name="narratoria") as above:
+            command = cli.get_command(above, name)
+            assert command is not None
+            options = [one for one in options if not one.startswith("--ray")]  # it would connect
+            with command.make_context(name, options, parent=above) as context:
+                asked = context.params
+        assert asked["host"] == "0.0.0.0"  # noqa: S104
+    grace = int(compose["services"]["one"]["stop_grace_period"].removesuffix("s"))
+    assert (
+        grace >= 20 + 10 and pods[0]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 30 + 10
+    )
+    for service in ("one", "two"):
+        assert f"server {service} {service}:8321 check" in balancer
+    assert "GET /readyz" in balancer and server["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert (ROOT / "deploy" / "kuberay.yaml").is_file()

@@ -78,6 +78,7 @@ def in_the_middle_of(node: Node, session: str, database: str, turn: int) -> None
         wait_until(lambda: any(span.turn == turn for span in store.turns(session)))
 
 
+@pytest.mark.slow
 def test_the_turn_of_a_killed_server_is_finished_by_another(
     postgres_database: str, tmp_path: Path, slow_mill: Path
 ) -> None:
@@ -121,6 +122,24 @@ def test_a_frozen_owner_that_wakes_up_writes_nothing(
     kept = ground(postgres_database, tmp_path, session)
     assert kept["turns"][1:] == [("grind sack 1", "completed"), ("grind sack 2", "completed")]
     assert kept["ground"] == 4
+
+
+@pytest.mark.slow
+def test_a_server_that_is_asked_to_end_gives_its_sessions_to_others(
+    postgres_database: str, tmp_path: Path, slow_mill: Path
+) -> None:
+    with two_servers(postgres_database, tmp_path, slow_mill, "--drain-seconds", "0.2") as (a, b):
+        idle, session = a.begin(), a.begin()
+        with viewing([b], session) as viewer:
+            in_the_middle_of(a, session, postgres_database, 1)
+            a.signal(signal.SIGTERM)
+            wait_until(lambda: not a.is_ready())
+            assert a.process.wait(30) in {0, 143}
+            wait_until(lambda: viewer.ends() == [0, 1])
+            assert b.metric("takeovers_total") == 1
+            assert b.ask(idle, "prompt", {"prompt": "grind sack 1"}).status_code == 202
+            assert [one["seq"] for one in viewer.records] == [*range(1, len(viewer.records) + 1)]
+    assert ground(postgres_database, tmp_path, session)["ground"] == 2
 
 
 @pytest.fixture

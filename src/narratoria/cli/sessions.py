@@ -15,6 +15,7 @@ from narratoria.cli.completion import SESSION
 from narratoria.cli.output import console, print_json, printable, styled
 from narratoria.cli.session_call import call_
 from narratoria.cli.session_options import as_json_option, ask, counted, opened_store, yes_option
+from narratoria.cli.store_move import move
 from narratoria.errors import JournalError
 from narratoria.store.fold import fold
 from narratoria.store.portable import SUFFIX, export_session, import_session, replacing
@@ -33,7 +34,7 @@ def sessions() -> None:
     """Saved sessions: list, show, export, import, undo and more."""
 
 
-for _command in (call_, moves.undo_, moves.redo_, moves.retry_, moves.branch, moves.checkpoint_):
+for _command in (call_, move, moves.undo_, moves.redo_, moves.retry_, moves.branch, moves.checkpoint_):
     sessions.add_command(_command)
 
 

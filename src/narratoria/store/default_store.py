@@ -23,9 +23,13 @@ def default_store(home: Path | None = None) -> Store:
     """Return the store of `NARRATORIA_STORE`, by the scheme of its address (`postgresql://…`), else a file in the
     home.
     """
+    return open_store(os.environ.get("NARRATORIA_STORE", ""), home)
+
+
+def open_store(shared: str, home: Path | None = None) -> Store:
+    """Return the store at an address, or in a file; without either, the one in the home."""
     home = home or data_home()
     close_home(home)
-    shared = os.environ.get("NARRATORIA_STORE", "")
     scheme, is_address, _ = shared.partition("://")  # the rest may hold a password
     if is_address and scheme in STORES:
         store: Store = pkgutil.resolve_name(STORES[scheme])(shared, home)

@@ -139,6 +139,10 @@ class PostgresStore(SqlStore):
             self._keep_snapshot(database, key, written, batch.snapshot)
         return 0
 
+    def holds_content(self, digest: str) -> bool:
+        rows = self.query("SELECT encode(sha256(data), 'hex') FROM contents WHERE hash = ?", (digest,))
+        return bool(rows) and rows[0][0] == digest
+
     def listener(self, heard: Callable[[str], None]) -> Listener:
         """Return a thread that hears the messages of other servers."""
         return Listener(lambda: psycopg.connect(self.url, autocommit=True, **_OPTIONS), heard)

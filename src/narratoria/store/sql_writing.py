@@ -69,6 +69,10 @@ class SqlWriter(SqlReader):
         """Make an asset's content last as long as its record; called in the transaction that records it."""
         raise unwritten(self, "keep_asset")
 
+    def holds_content(self, digest: str) -> bool:
+        """Tell if the content of an asset is in this store, as it was written."""
+        return self.assets.is_whole(digest) is True
+
     def close(self) -> None:
         super().close()
         self.writer.close()  # last, so that SQLite folds its log into the file
