@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import logging
 import os
 import shutil
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from narratoria.errors import NarratoriaError
+from narratoria.kinds.process import marks
+from narratoria.kinds.process.custody import custody
 
 STORE_BYTES: Final = 128 * 1024 * 1024
 """Memory of the object store of a cluster of our own: answers pass through it in pieces of a megabyte."""
 START_SECONDS: Final = 120.0
-_LONGEST_FOLDER: Final = 40  # of the path in front of Ray's own; a socket's path has at most 107 bytes
+_PREFIX: Final = "nray-"
+_LONGEST_PLACE: Final = 30  # Ray adds 75 characters to it, and the path of a socket has at most 107
 
 
 class RayUnavailable(NarratoriaError):
@@ -41,6 +47,7 @@ class Connection:
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
+        self._signals_taken = False
 
     @property
     def ready(self) -> bool:
@@ -71,6 +78,17 @@ class Connection:
             raise RayUnavailable(f"Ray did not start within {START_SECONDS:g} s; look at its logs")
         if self._failure is not None:
             raise RayUnavailable(f"{self._where()}: {self._failure}") from self._failure
+        self.take_signals_back()
+
+    def take_signals_back(self) -> None:
+        """Undo what Ray does to TERM: it writes a trace of its own, and ends the process three seconds later.
+
+        Only the main thread can; whoever connects in another calls this there afterwards.
+        """
+        if self._signals_taken and threading.current_thread() is threading.main_thread():
+            self._signals_taken = False
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.getsignal(number) or signal.SIG_DFL)
 
     def close(self) -> None:
         """End the connection, and the cluster if it is our own."""
@@ -108,6 +126,7 @@ class Connection:
         self.ray = ray
         if ray.is_initialized():
             return  # by the program we are part of, which also ends it
+        cookie = ""
         settings: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if self.address is None:
             settings |= {
@@ -116,19 +135,71 @@ class Connection:
                 "object_store_memory": STORE_BYTES,
                 "_temp_dir": leaving.enter_context(_short_folder()),
             }
+            cookie = leaving.enter_context(_guarded())
         else:
             settings["address"] = self.address
         logging.getLogger("ray").setLevel(logging.ERROR)  # it says that it left our signals alone
+        self._signals_taken = True
         leaving.callback(ray.shutdown)
-        ray.init(**settings, **self._options)
+        with _marked(cookie):
+            ray.init(**settings, **self._options)
+
+
+@contextlib.contextmanager
+def _guarded() -> Iterator[str]:
+    """Make the servers of a cluster a call of ours: the guardian ends what carries its cookie if we are killed."""
+    call, cookie = custody().begin()
+    try:
+        yield cookie
+    finally:
+        custody().end(call)
+        custody().sweep_now(thorough=True)
+
+
+@contextlib.contextmanager
+def _marked(cookie: str) -> Iterator[None]:
+    """Start processes with a cookie in their environment, which is ours."""
+    before = os.environ.get(marks.COOKIE)
+    if cookie:
+        os.environ[marks.COOKIE] = cookie
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[marks.COOKIE] = before
+        elif cookie:
+            del os.environ[marks.COOKIE]
 
 
 @contextlib.contextmanager
 def _short_folder() -> Iterator[str]:
-    """Make the folder of a cluster; it is removed with the cluster."""
+    """Make the folder of a cluster. It goes with the cluster; one whose process was killed goes with the next.
+
+    It is none of the guardian's, whose names are too long for the sockets in it.
+    """
     place = tempfile.gettempdir()
-    folder = tempfile.mkdtemp(prefix="nray-", dir=place if len(place) < _LONGEST_FOLDER else "/tmp")  # noqa: S108
+    place = place if len(place) < _LONGEST_PLACE else "/tmp"  # noqa: S108
+    for left in Path(place).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if left.stat().st_uid == os.geteuid() and (lock := _lock(left)) is not None:
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(lock)
+    folder = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
+    lock = _lock(Path(folder))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a folder and return the descriptor; None if its process lives."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -70,6 +70,7 @@ class RayEngine:
         if not self._connection.ready:
             try:
                 await asyncio.to_thread(self._connection.open)
+                self._connection.take_signals_back()
             except RayUnavailable as error:
                 raise CallFailure(EXECUTION_FAILED, f"{job.tool}: {error}") from error
         work, files = self._work(job), []
