@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-pages test-slow bench soak chaos chaos-api dist audit docs contracts constraints clean
+.PHONY: setup play test test-pages test-slow test-ray bench soak chaos chaos-api dist audit docs contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -29,6 +29,9 @@ test-pages: $(TEST_VENV)/.ready ## the page in a real browser, all of it; `make 
 
 test-slow: $(TEST_VENV)/.ready ## the long versions: a hundred kills, large files
 	scripts/test.sh $(TEST_BIN) -m slow $(PYTEST_ARGS)
+
+test-ray: $(TEST_VENV)/.ready ## the tests of plans and of processes once more, with every executable on a Ray that is started once
+	scripts/test.sh $(TEST_BIN) -n 0 --engine ray -m 'not slow' tests/run tests/kinds/test_hostile.py $(PYTEST_ARGS)
 
 # The wheel is built and installed anew every time: what is tested is what users get, not the source tree.
 .PHONY: $(TEST_VENV)/.ready

@@ -39,6 +39,27 @@ def signals_as_at_a_terminal() -> Iterator[None]:
         signal.signal(number, signal.SIG_IGN)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engine", choices=["local", "ray"], default="local", help="where the executables of the tests run"
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def chosen_engine(pytestconfig: pytest.Config) -> Iterator[None]:
+    """With `--engine ray`, every executable of the tests runs on a Ray that starts once, and ends with them."""
+    if pytestconfig.getoption("--engine") == "local":
+        yield
+        return
+    from narratoria.kinds.placement import choose
+
+    take_back = choose("ray", num_cpus=4)
+    try:
+        yield
+    finally:
+        take_back()
+
+
 PETS = {
     "openapi": "3.1.0",
     "info": {"title": "Pets", "version": "1"},

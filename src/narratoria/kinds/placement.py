@@ -73,20 +73,21 @@ class Engine(Protocol):
 class _Choice:
     engine: EngineName | None = None
     address: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 _choice = _Choice()
 _engines: dict[str | None, Engine] = {}
 
 
-def choose(engine: EngineName | None, address: str | None = None) -> Callable[[], None]:
+def choose(engine: EngineName | None, address: str | None = None, **options: Any) -> Callable[[], None]:
     """Choose where the tools of this process run, until the returned function is called, which ends the engine.
 
     `ray` is for every executable, `local` for none; None for those whose manifest or story asks for resources.
-    `address` is that of a cluster; without one, an engine starts its own on this machine.
+    `address` is that of a cluster; without one, an engine starts its own on this machine. `options` are the engine's.
     """
     global _choice
-    before, _choice = _choice, _Choice(engine, address)
+    before, _choice = _choice, _Choice(engine, address, options)
 
     def take_back() -> None:
         global _choice
@@ -119,5 +120,5 @@ def _engine(name: str) -> Engine:
     if address not in _engines:
         if absent(name):
             raise NarratoriaError(f"the engine {name} {needed(name)}")
-        _engines[address] = pkgutil.resolve_name(ENGINES[name])(address)
+        _engines[address] = pkgutil.resolve_name(ENGINES[name])(address, **_choice.options)
     return _engines[address]

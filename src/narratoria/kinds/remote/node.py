@@ -95,7 +95,9 @@ async def _part(work: wire.Work, files: list[Any], outbox: Outbox) -> wire.Part:
             EXECUTION_FAILED,
             f"the node has narratoria {narratoria.__version__} and the coordinator {work.version}; install one version",
         )
-    found = await asyncio.to_thread(_found, work.source, files)
+    found = _found(work.source, []) or (
+        await asyncio.to_thread(_found, work.source, files) if files else None
+    )
     if found is None:
         return wire.FilesWanted()
     folder, file = found

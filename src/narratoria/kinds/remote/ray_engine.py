@@ -157,10 +157,10 @@ class RayEngine:
         limit = None if job.timeout is None else job.timeout + _PATIENCE
         try:
             async with asyncio.timeout(limit):
-                first = await (await anext(answer))
+                first = await self._content(await anext(answer))
             yield wire.unpack_parts(first)
             async for ref in answer:
-                yield wire.unpack_parts(await ref)
+                yield wire.unpack_parts(await self._content(ref))
         except TimeoutError:
             await self._end(answer)
             raise CallFailure(
@@ -178,6 +178,15 @@ class RayEngine:
             raise CallFailure(
                 EXECUTION_FAILED, f"{job.tool}: the node failed: {_first_line(cause)}{hint}"
             ) from error
+
+    async def _content(self, ref: Any) -> bytes:
+        """Return a batch that is there; a small one comes with the news of it, and needs no other wait."""
+        ray = self._connection.ray
+        try:
+            content: bytes = ray.get(ref, timeout=0)
+        except ray.exceptions.GetTimeoutError:
+            content = await ref
+        return content
 
     async def _end(self, answer: Any) -> None:
         """Cancel a task, and return when its processes have ended; a worker that does not hear is killed."""
