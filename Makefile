@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-pages test-slow test-ray bench soak chaos chaos-api dist audit docs contracts constraints clean
+.PHONY: setup play test test-pages test-slow test-ray bench soak chaos chaos-api mutants dist audit docs contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -56,6 +56,11 @@ chaos-api: $(TEST_VENV)/.ready ## Schemathesis against the API of a real server
 	scripts/venv.sh $(PYTHON) build/schemathesis
 	build/schemathesis/bin/python -m pip install --quiet 'schemathesis>=4.30,<5'
 	$(TEST_BIN)/python scripts/api_chaos.py $(abspath build/schemathesis)/bin/st $(ARGS)
+
+mutants: setup ## mistakes put into the code by lot, which the tests must notice; ARGS='--count 24 --seed 1'
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group test
+	$(BIN)/python scripts/mutants.py $(ARGS)
 
 dist: ## dist/: the wheel and the source archive, each installed in an empty environment and tried
 	scripts/venv.sh $(PYTHON) build/dist-venv
