@@ -5,8 +5,9 @@ Its three streams are one end of a socket, by which requests come, each with thr
 link. `warm_servers.py` is the other side.
 
 Before the first call it imports the modules that the head of the script names, and compiles the script; it runs none
-of it. A fork becomes what a cold start would be, reports its process on the link, and runs the script as `__main__`
-when it is told to. If the runtime ends, every call is killed.
+of it. A fork becomes what a cold start would be, reports its process on the link, and runs the script as `__main__`; if
+the link is shut by then, it does not. At its exit it writes its status into a page that it shares with the runtime. If
+the runtime ends, every call is killed.
 
 Only the standard library, only fast imports, and any Python from 3.9 on.
 """
@@ -17,6 +18,7 @@ import _socket
 import atexit
 import builtins
 import gc
+import mmap
 import os
 import resource
 import select
@@ -32,10 +34,11 @@ if TYPE_CHECKING:
 
 READY = b"ready"
 UNFIT = b"unfit"
-GO = b"g"
 ALIVE = b"-"
 ABSENT = b"-"
 NEW = b"+"
+STATUSES = 1024
+"""Numbers of four bytes in the page of statuses. A call has one of them, but 0; an exit status is written plus one."""
 LARGEST = 1 << 17
 """Bytes of the longest message."""
 SETTLED_NS = 20_000_000
@@ -51,8 +54,8 @@ class Unfit(Exception):
 # --- before the first call -----------------------------------------------------------------------------
 
 
-def main(idle: float, script: str) -> CodeType:
-    """Return the code of the script, in each fork."""
+def main(idle: float, script: str) -> tuple[CodeType, Account]:
+    """Return, in each fork, the code of the script and the place for its status."""
     control = _socket.socket(fileno=os.dup(0))
     files: list[bytes] = []
     try:
@@ -63,17 +66,26 @@ def main(idle: float, script: str) -> CodeType:
     except Unfit as unfit:
         answer = [UNFIT, str(unfit).encode("utf-8", "replace")]
     message = b"\0".join([*answer, *files])
-    control.send(message if len(message) < LARGEST else UNFIT + b"\0it imports too many files to watch")
-    if answer[0] == UNFIT:
+    if answer[0] == UNFIT or len(message) > LARGEST:
+        control.send(message[:LARGEST] if answer[0] == UNFIT else UNFIT + b"\0it imports too many files")
         os._exit(0)
+    page = os.memfd_create("statuses")
+    os.ftruncate(page, 4 * STATUSES)
+    before = descriptors()
+    statuses = mmap.mmap(page, 4 * STATUSES)
+    kept = descriptors() - before  # by the map, which needs it for nothing that is done here
+    control.sendmsg([message], passing(page))
+    os.close(page)
     os.chdir("/")  # do not keep a folder busy
     sys.argv = [script]
     if hasattr(sys, "orig_argv"):
         sys.orig_argv[-3:] = [script]
     gc.collect()
     gc.freeze()
-    Server(control).serve(idle)
-    return code
+    number = Server(control).serve(idle)
+    for name in kept:
+        os.close(int(name))
+    return code, Account(statuses, number)
 
 
 def prepare(script: str, files: list[bytes]) -> CodeType:
@@ -230,8 +242,11 @@ class Server:
         self.poll = select.poll()
         self.poll.register(control.fileno(), select.POLLIN)
 
-    def serve(self, idle: float) -> None:
-        """Return in each fork; exit when the runtime is gone, or when nothing was to do for some seconds."""
+    def serve(self, idle: float) -> int:
+        """Return in each fork, with the number of its status.
+
+        Exit when the runtime is gone, or when nothing was to do for some seconds.
+        """
         while True:
             ready = self.poll.poll(None if self.calls else idle * 1000)
             self.late = [pid for pid in self.late if reaped(pid) is None]
@@ -240,11 +255,11 @@ class Server:
             for fd, _ in ready:
                 if fd in self.calls:
                     self.settle(fd)
-                elif self.accept():
-                    return
+                elif (number := self.accept()) is not None:
+                    return number
 
-    def accept(self) -> bool:
-        """Fork for a request; tell if this is the fork."""
+    def accept(self) -> int | None:
+        """Fork for a request; return the number of its status in the fork."""
         try:
             request, more, _, _ = self.control.recvmsg(LARGEST, 1024)
         except OSError:
@@ -265,16 +280,15 @@ class Server:
             self.control.close()
             for other, _ in self.calls.values():
                 other.close()
-            be_called(link, streams, request)
-            return True
+            return be_called(link, streams, request)
         for fd in streams:
             os.close(fd)
         if pid < 0:
             link.close()
-            return False
+            return None
         self.calls[last] = link, pid
-        self.poll.register(last, select.POLLRDHUP)  # not for what the fork is told on it
-        return False
+        self.poll.register(last, select.POLLRDHUP)
+        return None
 
     def settle(self, fd: int) -> None:
         """Reap the process of a call and send its status, if anybody waits for it: the runtime's end was shut."""
@@ -315,24 +329,30 @@ def reaped(pid: int) -> int | None:
 # --- one call, in the fork -----------------------------------------------------------------------------
 
 
-def be_called(link: _socket.socket, streams: list[int], request: bytes) -> None:
-    """Become the process that a cold start would have made, and wait for the word to begin."""
+def be_called(link: _socket.socket, streams: list[int], request: bytes) -> int:
+    """Become the process that a cold start would have made, and report it; return the number of its status."""
+    number, *more = request.split(b"\0")
     try:
-        become(streams, request)
+        become(streams, *more)
         handle = os.pidfd_open(os.getpid())
-        passed = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, handle.to_bytes(4, sys.byteorder))]
-        link.sendmsg([b"%d" % os.getpid()], passed)
-        os.close(handle)
     except Exception as error:
         link.send(f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
         os._exit(1)
-    if link.recv(1) != GO:
+    try:
+        link.sendmsg([b"%d" % os.getpid()], passing(handle))
+    except OSError:  # the call was given up, and may have been started cold
         os._exit(0)
+    os.close(handle)
     link.close()
+    return int(number)
 
 
-def become(streams: list[int], request: bytes) -> None:
-    mark, folder, *variables = request.split(b"\0")
+def passing(fd: int) -> list[tuple[int, int, bytes]]:
+    """Return what a message has to have beside it to pass a descriptor on."""
+    return [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))]
+
+
+def become(streams: list[int], mark: bytes, folder: bytes, *variables: bytes) -> None:
     os.setsid()
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
@@ -353,7 +373,20 @@ def become(streams: list[int], request: bytes) -> None:
         modules["numpy.random"].seed()
 
 
-def run(script: str, code: CodeType) -> NoReturn:
+class Account:
+    """The place for the exit status of a call. Its own forks have other statuses."""
+
+    def __init__(self, statuses: mmap.mmap, number: int) -> None:
+        self.statuses = statuses
+        self.number = number
+        self.pid = os.getpid()
+
+    def note(self, status: int) -> None:
+        if self.number and os.getpid() == self.pid:
+            self.statuses[4 * self.number : 4 * self.number + 4] = (status + 1).to_bytes(4, "little")
+
+
+def run(script: str, code: CodeType, account: Account) -> NoReturn:
     """Run the script as `python SCRIPT` does, and end as it does, but for the taking apart of the interpreter."""
     main = type(sys)("__main__")
     names = main.__dict__
@@ -378,6 +411,7 @@ def run(script: str, code: CodeType) -> NoReturn:
     if interrupted:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
+    account.note(status)
     os._exit(status)
 
 
@@ -426,4 +460,4 @@ def finish() -> bool:
 _LOADER: Any = globals()["__loader__"]
 
 if __name__ == "__main__":
-    run(sys.argv[2], main(float(sys.argv[1]), sys.argv[2]))
+    run(sys.argv[2], *main(float(sys.argv[1]), sys.argv[2]))

@@ -19,16 +19,26 @@ REAP_PATIENCE: Final = 1.0
 
 
 class ForkedCall(platform.Child):
-    """A call in a fork of a server, which is its parent: its descriptor tells its end, the server its status."""
+    """A call in a fork of a server, which is its parent and reaps it when the link is shut.
 
-    __slots__ = ("_ended", "_link", "_pidfd")
+    Its descriptor tells its end. It writes its status itself when it exits by itself; else the server knows it.
+    """
+
+    __slots__ = ("_ended", "_link", "_pidfd", "_status")
 
     def __init__(
-        self, pid: int, streams: platform.Child, pidfd: int, link: socket.socket, ended: Callable[[], None]
+        self,
+        pid: int,
+        streams: platform.Child,
+        pidfd: int,
+        link: socket.socket,
+        status: Callable[[], int | None],
+        ended: Callable[[], None],
     ) -> None:
         super().__init__(pid, streams.stdin, streams.unsent, streams.stdout, streams.stderr)
         self._pidfd = pidfd
         self._link = link
+        self._status = status
         self._ended = ended
 
     def watch(self, loop: asyncio.AbstractEventLoop, ended: Callable[[], object]) -> platform.Watch:
@@ -42,20 +52,27 @@ class ForkedCall(platform.Child):
         platform.signal_group(self.pid, number)
 
     def reap(self) -> int | None:
-        """Return its status, -1 if the server is gone. It is asked for only when the group was killed."""
-        said = b""
+        """Return its wait status, -1 if it is not known. It is asked for only when the group was killed."""
+        exited = self._status()
+        said = self._asked() if exited is None else b""
+        self._link.close()
+        os.close(self._pidfd)
+        self._ended()
+        if exited is not None:
+            return exited << 8
+        if said == ALIVE:
+            return None
+        return int(said) if said else platform.reap(self.pid)
+
+    def _asked(self) -> bytes:
+        """Ask the server for the status; return nothing if it is gone."""
         with contextlib.suppress(OSError):
             self._link.shutdown(socket.SHUT_WR)
             poll = select.poll()
             poll.register(self._link, select.POLLIN)
             if poll.poll(REAP_PATIENCE * 1000):
-                said = self._link.recv(64)
-        self._link.close()
-        os.close(self._pidfd)
-        self._ended()
-        if said == ALIVE:
-            return None
-        return int(said) if said else platform.reap(self.pid)
+                return self._link.recv(64)
+        return b""
 
 
 async def readable(fd: int, seconds: float, loop: asyncio.AbstractEventLoop) -> None:

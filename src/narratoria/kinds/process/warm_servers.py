@@ -1,8 +1,9 @@
 """Warm tools: a fork server for each Python script that asks for one, and calls that are forks of it.
 
 A fork is supervised as a cold start is: it leads its own session, carries the tag of its call among its limits
-(`marks.py`), and is in the ledger before it begins. It begins only when it is told to, so a server that dies or stalls
-before that loses no call and doubles none: the call is started cold. One that dies later takes no call with it.
+(`marks.py`), and is written into the ledger. It begins when it has reported itself, and cannot report itself once the
+call was given up: a server that dies or stalls before loses no call and doubles none, the call is started cold. One
+that dies later takes no call with it.
 
 A server is used as long as nothing has changed that a cold start would notice: the script and the modules it
 imported, the environment, the folder, the limits. `MOST_SERVERS` and `MOST_BYTES` bound the memory of all; the server
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import mmap
 import os
 import resource
 import shutil
@@ -28,7 +30,7 @@ from typing import Any, Final, NoReturn
 
 from narratoria.kinds.process import fork_server, marks, platform
 from narratoria.kinds.process.custody import custody
-from narratoria.kinds.process.fork_server import ABSENT, GO, LARGEST, READY, UNFIT
+from narratoria.kinds.process.fork_server import ABSENT, LARGEST, READY, STATUSES, UNFIT
 from narratoria.kinds.process.forked_call import REAP_PATIENCE, ForkedCall, readable
 
 MOST_SERVERS: Final = 16
@@ -175,6 +177,28 @@ def _signature(path: bytes) -> bytes:
     return b"%d:%d:%d" % (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
+class Statuses:
+    """A page with the exit statuses of calls that end by themselves, which their forks write."""
+
+    def __init__(self, fd: int) -> None:
+        self._page = mmap.mmap(fd, 4 * STATUSES)
+        os.close(fd)
+        self._free = list(range(1, STATUSES))
+
+    def take(self) -> int:
+        """Return the number of a free place; 0, which is none, if all are taken."""
+        return self._free.pop() if self._free else 0
+
+    def give_back(self, number: int) -> int | None:
+        """Return the exit status in a place, None if there is none, and free it."""
+        place = slice(4 * number, 4 * number + 4)
+        found = int.from_bytes(self._page[place], "little")
+        self._page[place] = bytes(4)
+        if number:
+            self._free.append(number)
+        return found - 1 if found else None
+
+
 class _Server:
     """A fork server that was started, ready or not."""
 
@@ -204,6 +228,7 @@ class _Server:
             ours.end(self._call)
             raise
         ours.entrust(self._call, self.pid)
+        self.control.setblocking(False)
         self._watched: tuple[weakref.ref[asyncio.AbstractEventLoop], platform.Watch] | None = None
         self._watch(loop)
         _at_exit()
@@ -230,7 +255,7 @@ class _Server:
     def look(self) -> None:
         """Read what the server says about its script; raise `Cold` if it is not ready."""
         try:
-            said = self.control.recv(LARGEST, socket.MSG_DONTWAIT)
+            said, passed, _, _ = socket.recv_fds(self.control, LARGEST, 1)
         except BlockingIOError:
             if time.monotonic() < self.used + START_PATIENCE:
                 raise Cold("") from None  # another call waits for it
@@ -243,6 +268,7 @@ class _Server:
         if word != READY:
             last_line = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
             raise self._failed(last_line or "its server ended")
+        self.statuses = Statuses(passed[0])
         self.bytes, self.files = int(more[0]), more[1:]
         if self.bytes > MOST_BYTES:
             limit = f"all servers may have {MOST_BYTES >> 20}"
@@ -283,9 +309,10 @@ class _Server:
         """Return the process of a call, which has begun."""
         self._watch(loop)
         self.used = time.monotonic()
+        number = self.statuses.take()
         mark = b"%d" % (custody().tag + call)
         given = [b"%s=%s" % (name, env[name]) if name in env else name for name in _PER_CALL]
-        request = b"\0".join([mark, folder, *given])
+        request = b"\0".join([b"%d" % number, mark, folder, *given])
         child, theirs = platform.streams(stdin)
         link, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         link.setblocking(False)
@@ -308,20 +335,25 @@ class _Server:
             raise
         _failures.pop(self.key, None)
         custody().entrust(call, pid)
-        link.send(GO)
-        return ForkedCall(pid, child, pidfd, link, self.let_go)
+        return ForkedCall(pid, child, pidfd, link, lambda: self.statuses.give_back(number), self.let_go)
 
     def _report(self, link: socket.socket) -> tuple[int, int]:
+        """Read the report of a fork. Once our end is shut, none can come: then none begins."""
+        stalls = False
         try:
-            said, pidfds, _, _ = socket.recv_fds(link, 64, 1)
+            said, pidfds, _, _ = socket.recv_fds(link, 1024, 1)
         except BlockingIOError:
-            raise self._failed(f"its server did not answer within {FORK_PATIENCE:g} s") from None
+            link.shutdown(socket.SHUT_RD)
+            said, pidfds, _, _ = socket.recv_fds(link, 1024, 1)  # it may have come just before
+            stalls = True
         except OSError:
             said, pidfds = b"", []
         if pidfds:
             return int(said), pidfds[0]
         if said:
             raise Cold(said.decode("utf-8", "replace"))
+        if stalls:
+            raise self._failed(f"its server did not answer within {FORK_PATIENCE:g} s")
         status = self.end()
         if status == 0:
             raise _Ended
