@@ -61,6 +61,9 @@ class Node:
         if self.process.poll() is None:
             self.signal(signal.SIGCONT)
             self.kill()
+        self.close()
+
+    def close(self) -> None:
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.client.close()

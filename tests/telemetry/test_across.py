@@ -26,7 +26,7 @@ def client_of(tmp_path):
 
     def make(games):
         sign_ins = SignIns()
-        app = create_app(games, sign_ins=sign_ins, port=0)
+        app = create_app(games, sign_ins=sign_ins, cookie="narratoria")
         headers = {"Authorization": f"Bearer {sign_ins.print_token()}", "traceparent": TRACEPARENT}
         transport = httpx.ASGITransport(app)
         return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)

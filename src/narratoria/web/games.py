@@ -338,17 +338,16 @@ class Games:
 
     async def prompt(self, session_id: str, text: str, origin: Origin) -> int:
         """Begin a turn and return its number; its events are on the stream."""
-        opened = await self.idle(session_id)
-        return self._begin(opened, text, origin)
+        return await self._begin(await self.idle(session_id), text, origin)
 
     async def go_on(self, session_id: str) -> int:
         """Begin a turn without words of the player."""
-        return self._begin(await self.idle(session_id), "", "continue")
+        return await self._begin(await self.idle(session_id), "", "continue")
 
     async def retry(self, session_id: str, text: str | None, to: int | None = None) -> int:
         """Take the turn `to`, or the newest, again, with the same prompt or another."""
         undone = await undo(await self.idle(session_id), to)
-        return self._begin(await self.idle(session_id), text or undone[-1].prompt, "retry")
+        return await self._begin(await self.idle(session_id), text or undone[-1].prompt, "retry")
 
     async def idle(self, session_id: str) -> OpenGame:
         """Return the open game of a session in which no turn runs; refuse it while one does."""
@@ -357,7 +356,7 @@ class Games:
             raise SessionBusy("a turn is running; wait for its end, or cancel it")
         return opened
 
-    def _begin(self, opened: OpenGame, text: str, origin: Origin) -> int:
+    async def _begin(self, opened: OpenGame, text: str, origin: Origin) -> int:
         self._start(opened, opened.game.prompt(text, origin=origin))
         return opened.session.turn_count + 1
 

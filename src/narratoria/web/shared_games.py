@@ -17,7 +17,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from narratoria.errors import JournalError, NarratoriaError, SessionElsewhere
+from narratoria.events import TurnStarted
 from narratoria.play.story import Story
+from narratoria.play.turn_types import Origin
+from narratoria.session import Record
 from narratoria.store.postgres import PostgresStore
 from narratoria.store.postgres_listener import CONNECTED
 from narratoria.web.feed import Feed
@@ -29,6 +32,7 @@ from narratoria.web.open_game import OpenGame
 IDLE_SECONDS: Final = 60.0
 """Seconds without a request after which a session is closed; its viewers stay."""
 SCAN_SECONDS: Final = 0.5
+BEGIN_SECONDS: Final = 15.0  # for the beginning of a turn to be written
 TAKEN_AT_ONCE: Final = 4
 logger = logging.getLogger("narratoria")
 
@@ -37,6 +41,28 @@ class Draining(Unavailable):
     """The server is ending, and no other one is there."""
 
     code = "draining"
+
+
+class NotBegun(Unavailable):
+    """The turn has not begun, or nobody knows if it has."""
+
+    code = "not_begun"
+
+
+class _Beginning:
+    """A sink that waits for the written beginning of a turn."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def push(self, record: Record) -> None:
+        if isinstance(record.event, TurnStarted) and not self.written.done():
+            self.written.set_result(None)
+
+    async def wait(self) -> None:
+        return
 
 
 class SharedGames(Games):
@@ -93,6 +119,24 @@ class SharedGames(Games):
             self.metrics.turn(time.monotonic() - begun)
             if opened.session.id in self._open_games:
                 self._used[opened.session.id] = time.monotonic()
+
+    async def _begin(self, opened: OpenGame, text: str, origin: Origin) -> int:
+        """Begin a turn, and return once that is written: from then on another server would finish it."""
+        beginning = _Beginning()
+        detach = opened.journal.attach(beginning)
+        try:
+            turn = await super()._begin(opened, text, origin)
+            playing = opened.turn
+            assert playing is not None  # noqa: S101 - just begun
+            await asyncio.wait(
+                [beginning.written, playing], timeout=BEGIN_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            detach()
+        if not beginning.written.done():
+            how = "did not begin; try again" if playing.done() else "may not be saved; look at the story"
+            raise NotBegun(f"the turn {how}")
+        return turn
 
     # --- where a session is --------------------------------------------------------------------------------
 
