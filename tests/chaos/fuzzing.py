@@ -296,14 +296,14 @@ def journals() -> list[bytes]:
 
 
 TARGETS: Final[dict[str, Target]] = {
-    "stream": Target(0.44, streams, read_stream, (ProtocolFailure,)),
-    "plan": Target(0.25, plans, read_plan, (PlanRejected,)),
-    "manifest": Target(0.1, manifests, read_manifest, (ToolValidationError, bounds.DocumentFault)),
-    "card": Target(0.15, cards, read_card, (ImportRejected,)),
-    "lore": Target(0.02, lore_files, read_lore, (LoreInvalid,)),
-    "skill": Target(0.01, skill_files, read_skill, (FrontmatterInvalid,)),
-    "story": Target(0.005, story_files, StoryReader, (StoryInvalid,)),
-    "import": Target(0.025, journals, Importer, (JournalError,)),
+    "stream": Target(0.55, streams, read_stream, (ProtocolFailure,)),
+    "plan": Target(0.22, plans, read_plan, (PlanRejected,)),
+    "manifest": Target(0.03, manifests, read_manifest, (ToolValidationError, bounds.DocumentFault)),
+    "card": Target(0.17, cards, read_card, (ImportRejected,)),
+    "lore": Target(0.013, lore_files, read_lore, (LoreInvalid,)),
+    "skill": Target(0.005, skill_files, read_skill, (FrontmatterInvalid,)),
+    "story": Target(0.002, story_files, StoryReader, (StoryInvalid,)),
+    "import": Target(0.01, journals, Importer, (JournalError,)),
 }
 
 
