@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from tests.chaos.database import postgres_server
 from tests.chaos.games import SESSION, Broken, expect
 from tests.chaos.leaks import eventually, processes_with
 from tests.chaos.player import drawn_game, open_store, undone_after
@@ -345,7 +346,11 @@ def small_disk(folder: Path) -> Iterator[None]:
             subprocess.run(["umount", "-l", folder], check=True)
 
 
-def play_seed(seed: int, folder: Path, patience: float = 1.0) -> None:
-    """Play one game with faults: every second one on a disk that can be filled."""
+def play_seed(seed: int, folder: Path, patience: float = 1.0, *, postgres: bool = True) -> None:
+    """Play one game with faults: every second one on a disk that can be filled, every tenth on PostgreSQL."""
+    server = postgres_server() if postgres and seed % 10 == 0 else None
+    if server is not None:
+        Game(seed, folder, server.new_database(), server.restart).play()
+        return
     with small_disk(folder / "home") if seed % 2 else contextlib.nullcontext():
         Game(seed, folder).play()

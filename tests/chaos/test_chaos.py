@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.chaos import faults, fuzzing
+from tests.chaos import database, faults, fuzzing
 from tests.chaos.games import play_functions
 from tests.chaos.leaks import Watch
 from tests.chaos.processes import play_processes
@@ -40,6 +40,16 @@ def test_games_with_processes_that_misbehave_leave_nothing(tmp_path: Path, seeds
 @pytest.mark.parametrize("seeds", [range(4, 5), pytest.param(range(5, 25), marks=MANY)])
 def test_a_game_with_faults_at_the_boundaries_loses_nothing(tmp_path: Path, seeds: range) -> None:
     for seed in seeds:
+        (tmp_path / str(seed)).mkdir()
+        faults.play_seed(seed, tmp_path / str(seed), postgres=False)
+
+
+@MANY
+@pytest.mark.postgres
+def test_a_game_whose_database_restarts_loses_nothing(tmp_path: Path) -> None:
+    if database.postgres_server() is None:
+        pytest.skip("NO POSTGRESQL: install the package postgresql")
+    for seed in (10, 20):
         (tmp_path / str(seed)).mkdir()
         faults.play_seed(seed, tmp_path / str(seed))
 
