@@ -4,6 +4,7 @@
     python scripts/chaos.py functions --seeds 10000      # games whose tools are functions that misbehave
     python scripts/chaos.py processes --seeds 300        # games whose tools are processes that misbehave
     python scripts/chaos.py faults --seeds 200           # the runtime itself killed, stopped, out of disk ...
+    python scripts/chaos.py servers --seeds 40           # a server whose clients go away, killed itself
     python scripts/chaos.py fuzz --cases 1000000         # files and streams from outside, damaged
     python scripts/chaos.py functions --first 17 --seeds 1    # one seed again
 
@@ -31,7 +32,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.chaos import faults, fuzzing  # noqa: E402
+from tests.chaos import faults, fuzzing, servers  # noqa: E402
 from tests.chaos.games import Broken, play_functions  # noqa: E402
 from tests.chaos.leaks import Watch, memory  # noqa: E402
 from tests.chaos.processes import play_processes  # noqa: E402
@@ -86,6 +87,7 @@ KINDS: Final[dict[str, tuple[int, Callable[[int, Path, float], None]]]] = {
     "functions": (10_000, play_function_seed),
     "processes": (300, play_process_seed),
     "faults": (200, faults.play_seed),
+    "servers": (40, servers.play_seed),
 }
 
 

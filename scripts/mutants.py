@@ -16,6 +16,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -55,7 +56,8 @@ ROOMS: Final = {
     "store": ("tests/store", *(f"tests/session/test_{one}.py" for one in _STORE)),
     "kinds/process": tuple(f"tests/kinds/test_{one}.py" for one in _PROCESS),
 }
-ELSEWHERE: Final = ("postgres.py",)  # its tests need a server
+ELSEWHERE: Final = ("postgres.py", "postgres_keeper.py")  # its tests need a server
+NOTHING_COLLECTED: Final = 5  # the exit status of pytest where every test was deselected
 NOT: Final = "not slow and not postgres and not browser and not model"
 COSTLY: Final = ("test_hostile_import.py", "test_server_kill.py", "test_kill.py")
 SWAPS: Final[dict[type[ast.AST], type[ast.AST]]] = {
@@ -188,8 +190,8 @@ def tests_for(module: Path) -> list[list[str]]:
     return [[str(one.relative_to(ROOT)) for one in part] for part in (near, rest) if part]
 
 
-def survives(mutant: Mutant, copy: Path, patience: float) -> bool:
-    """Try a mutant; tell if no test noticed it."""
+def noticed_by(mutant: Mutant, copy: Path, patience: float) -> str | None:
+    """Try a mutant; return the test that noticed it, or None for a survivor."""
     target = copy / mutant.module.relative_to(SOURCE.parent)
     whole = target.read_text()
     target.write_text(mutant.text)
@@ -207,23 +209,29 @@ def survives(mutant: Mutant, copy: Path, patience: float) -> bool:
                 NOT,
                 *files,
             ]
-            with subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            ) as tests:
+            with (
+                tempfile.TemporaryFile("w+") as told,
+                subprocess.Popen(
+                    command,
+                    cwd=ROOT,
+                    env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+                    stdout=told,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                ) as tests,
+            ):
                 try:
-                    if tests.wait(patience):
-                        return False
+                    status = tests.wait(patience)
                 except subprocess.TimeoutExpired:
-                    os.killpg(tests.pid, 9)
-                    return False
+                    os.killpg(tests.pid, signal.SIGKILL)
+                    return "the time, which ran out"
+                if status not in (0, NOTHING_COLLECTED):
+                    told.seek(0)
+                    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", told.read(), re.MULTILINE)
+                    return failed[1] if failed else f"pytest, which ended with status {status}"
     finally:
         target.write_text(whole)
-    return True
+    return None
 
 
 def main() -> int:
@@ -246,10 +254,13 @@ def main() -> int:
         shutil.copytree(SOURCE, copy / "narratoria", ignore=shutil.ignore_patterns("__pycache__"))
         for number, mutant in enumerate(drawn, chosen.first):
             started = time.monotonic()
-            alive = not chosen.list and survives(mutant, copy, chosen.patience)
-            survivors += [mutant] * alive
-            verdict = "drawn" if chosen.list else "SURVIVES" if alive else "killed"
-            print(f"{number}: {verdict} ({time.monotonic() - started:.0f} s)  {mutant}", flush=True)
+            if chosen.list:
+                print(f"{number}: {mutant}")
+                continue
+            test = noticed_by(mutant, copy, chosen.patience)
+            survivors += [mutant] if test is None else []
+            verdict = "SURVIVES" if test is None else f"killed by {test}"
+            print(f"{number}: {mutant}: {verdict} ({time.monotonic() - started:.0f} s)", flush=True)
     tried = len(drawn)
     if not chosen.list:
         print(f"{tried - len(survivors)} of {tried} mutants were killed")
