@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -148,6 +149,52 @@ class OwnPostgres:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+
+class Link:
+    """A way to a database that can be cut: what is sent meanwhile arrives when it is whole again."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._target = (parts.hostname, parts.port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = url.replace(f":{parts.port}/", f":{self._listener.getsockname()[1]}/")
+        self.whole = threading.Event()
+        self.whole.set()
+        self._ends: list[socket.socket] = [self._listener]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                self._ends.append(near)
+                far = socket.create_connection(self._target)
+                self._ends.append(far)
+                for one, other in ((near, far), (far, near)):
+                    thread = threading.Thread(target=self._pass_on, args=(one, other), daemon=True)
+                    self._threads.append(thread)
+                    thread.start()
+
+    def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while content := one.recv(65536):
+                self.whole.wait()
+                other.sendall(content)
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.whole.set()
+        for end in self._ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+        for end in self._ends:
+            end.close()
 
 
 class Viewer:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import MILL, Node, OwnPostgres, viewing, wait_until
+from serving import MILL, Link, Node, OwnPostgres, viewing, wait_until
 
 from narratoria.events import TurnCommitted, TurnStarted
 from narratoria.store.fold import fold
@@ -140,6 +140,34 @@ def test_a_server_that_is_asked_to_end_gives_its_sessions_to_others(
             assert b.ask(idle, "prompt", {"prompt": "grind sack 1"}).status_code == 202
             assert [one["seq"] for one in viewer.records] == [*range(1, len(viewer.records) + 1)]
     assert ground(postgres_database, tmp_path, session)["ground"] == 2
+
+
+@pytest.mark.slow
+def test_a_server_that_is_cut_off_from_the_database_loses_its_session_and_doubles_nothing(
+    postgres_database: str, tmp_path: Path, slow_mill: Path
+) -> None:
+    link = Link(postgres_database)
+    with (
+        contextlib.closing(link),
+        Node(link.url, tmp_path / "a", story=slow_mill) as a,
+        Node(postgres_database, tmp_path / "b", story=slow_mill) as b,
+    ):
+        session = a.begin()
+        with viewing([b], session) as viewer, viewing([a], session) as late:
+            in_the_middle_of(a, session, postgres_database, 1)
+            link.whole.clear()
+            wait_until(lambda: b.metric("takeovers_total") == 1)
+            wait_until(lambda: viewer.ends() == [0, 1])
+            assert a.client.get("/readyz").status_code == 503
+            link.whole.set()  # what it wrote meanwhile arrives now, under a lease that it has no more
+            wait_until(lambda: a.metric("leases_lost_total") == 1)
+            wait_until(lambda: late.ends() == [0, 1])
+            assert [one["seq"] for one in late.records] == [one["seq"] for one in viewer.records]
+            wait_until(a.is_ready)
+            assert a.ask(session, "prompt", {"prompt": "grind sack 2"}).status_code == 202
+            wait_until(lambda: viewer.ends() == late.ends() == [0, 1, 2])
+    kept = ground(postgres_database, tmp_path, session)
+    assert kept["ground"] == 4 and len(kept["turns"]) == 3
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 COUNTERS: Final = {
     "turns": "Turns that ended here.",
-    "turns_failed": "Turns that broke off by an error.",
     "takeovers": "Sessions taken over from servers that were gone.",
     "leases_lost": "Sessions that another server took over from this one.",
     "commands_sent": "Requests handed to the server that plays their session.",

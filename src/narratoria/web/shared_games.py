@@ -112,11 +112,12 @@ class SharedGames(Games):
         return sum(opened.game.busy for opened in self._open_games.values())
 
     async def _play(self, opened: OpenGame, turn: Awaitable[object]) -> None:
-        begun = time.monotonic()
+        begun, before = time.monotonic(), len(opened.journal.timeline.turns)
         try:
             await super()._play(opened, turn)
         finally:
-            self.metrics.turn(time.monotonic() - begun)
+            if len(opened.journal.timeline.turns) > before:
+                self.metrics.turn(time.monotonic() - begun)
             if opened.session.id in self._open_games:
                 self._used[opened.session.id] = time.monotonic()
 
@@ -260,6 +261,8 @@ class SharedGames(Games):
 
     async def _close_unused(self) -> None:
         now = time.monotonic()
+        if not self.keeper.beating:
+            return  # closing writes
         for session_id, used in [*self._used.items()]:
             if now - used > self._idle_seconds:
                 await self.close_game(session_id)
