@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from narratoria.errors import StoryInvalid
 from narratoria.narrator.rules.fillable import fill_state
 from narratoria.play.offering import ending_of
@@ -89,37 +91,23 @@ class Shelf:
         change.
         """
         story = next((story for story in stories if story.id == meta.story), None)
+        card = _bare_card(meta, story)
         known = self._glimpses.get(meta.id)
-        if known is not None and known[0] == meta.last_seq and known[1].title == title_of(meta, story):
+        if known is not None and known[0] == meta.last_seq and known[1].title == card.title:
             return known[1]
         try:
             session = played or self._store.restore(meta.id)
             len(session.asset_records)  # they are read when they are asked for
         except JournalDamaged as error:  # the others are listed all the same
-            return SessionCard(
-                id=meta.id,
-                title=title_of(meta, story),
-                story=meta.story,
-                story_title=story.title if story else meta.story or "",
-                updated=meta.updated,
-                turns=meta.turns,
-                excerpt=str(error),
-            )
+            return msgspec.structs.replace(card, excerpt=str(error))
         told = session.past[-1][1] if session.past else _beginning(story, session)
         pictures = [one.hash for one in session.asset_records.values() if one.media_type.startswith("image/")]
         ending = ending_of(session.state)
-        card = SessionCard(
-            id=meta.id,
-            title=title_of(meta, story),
-            story=meta.story,
-            story_title=story.title if story else meta.story or "",
-            updated=meta.updated,
-            turns=meta.turns,
+        card = msgspec.structs.replace(
+            card,
             excerpt=excerpt(told),
             picture=pictures[-1] if pictures else None,
-            parent=meta.parent,
             ending=ending[1] if ending else None,
-            language=story.language if story else "en",
         )
         self._glimpses[meta.id] = (meta.last_seq, card)
         return card
@@ -136,6 +124,20 @@ class Shelf:
 
 def title_of(meta: SessionMeta, story: Story | None) -> str:
     return meta.title or (story.title if story else meta.id)
+
+
+def _bare_card(meta: SessionMeta, story: Story | None) -> SessionCard:
+    """Return a card with what is known of a session without opening it."""
+    return SessionCard(
+        id=meta.id,
+        title=title_of(meta, story),
+        story=meta.story,
+        story_title=story.title if story else meta.story or "",
+        updated=meta.updated,
+        turns=meta.turns,
+        parent=meta.parent,
+        language=story.language if story else "en",
+    )
 
 
 def _beginning(story: Story | None, session: Session) -> str:
