@@ -107,16 +107,7 @@ def dev(
         click.echo(f"warning: --at: {line}", err=True)
     started = _begin(story, given_state, session_id, turn)
     if terminal:
-        from narratoria.cli.approval_options import TerminalApprover
-        from narratoria.cli.play import play_in_terminal
-
-        def lines(out: Console) -> EventLines:
-            return EventLines(out, notices=False)  # the game shows them
-
-        approver = TerminalApprover()
-        return asyncio.run(
-            play_in_terminal(str(story.root), started, narrators, approver, watched=True, heard=lines)
-        )
+        return _dev_in_terminal(story, started, narrators)
     try:
         from narratoria.web.server import serve
     except ImportError:
@@ -130,6 +121,19 @@ def dev(
         watched=True,
         heard=EventLines(console(stderr=True)),
     )
+
+
+def _dev_in_terminal(story: Story, session_id: str | None, narrators: tuple[str, ...]) -> int:
+    from narratoria.cli.approval_options import TerminalApprover
+    from narratoria.cli.play import play_in_terminal
+
+    def lines(out: Console) -> EventLines:
+        return EventLines(out, notices=False)  # the game shows them
+
+    playing = play_in_terminal(
+        str(story.root), session_id, narrators, TerminalApprover(), watched=True, heard=lines
+    )
+    return asyncio.run(playing)
 
 
 def _story(target: str) -> Story | None:

@@ -84,19 +84,20 @@ async def _outcome(narrator: Narrator, case: Case) -> Outcome:
     cards = {card.name: card for card in case.catalogue.tools}
     plan, got, failure = answer.plan, answer.calls, answer.failure
     valid = not failure and (plan is None or _is_valid(plan, cards))
-    scores = [_score(case, expected, got, plan, cards) for expected in (case.calls, *case.alternatives)]
+    fitting = (case.calls, *case.alternatives)
+    scores = [_score(case, expected, got, plan, cards) for expected in fitting]
     best = max(scores, key=lambda one: (one["exactTools"], one["slots"][0] - one["slots"][1], one["order"]))
     exact = not failure and all(right == total for right, total in best.values())
     refused = not got and not failure
     offers = [(await _ask(narrator, case, offer)).calls for offer in answer.offers if not exact]
-    offered = any(_is_offered(expected, got, offers, cards) for expected in (case.calls, *case.alternatives))
-    wrong = not exact and not any(_is_part(got, wanted, cards) for wanted in (case.calls, *case.alternatives))
+    offered = any(_is_offered(expected, got, offers, cards) for expected in fitting)
+    wrong = not exact and not any(_is_part(got, expected, cards) for expected in fitting)
     counts: Counts = {
         **best,
         "done": (exact, 1),
         "offered": (offered and not exact, 1),
         "wrong": (wrong, 1),
-        "missed": (not (exact or offered or wrong), 1),
+        "missed": (not any((exact, offered, wrong)), 1),
         "valid": (valid, 1),
         "exactTools": (best["exactTools"][0] and not failure, 1),  # to fail is not to do nothing
         "refusals": (refused and case.idle, case.idle),

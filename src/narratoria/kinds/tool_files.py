@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -62,22 +62,27 @@ def tool_files(folder: Path, deepest: int | None = None) -> Iterator[ToolFile]:
         level = len(Path(place).relative_to(folder).parts)
         wanted = folders if deepest is None or level < deepest else []
         folders[:] = sorted(name for name in wanted if not name.startswith(("_", ".")))
-        files = [path for path in (Path(place, name) for name in sorted(names)) if _may_be_tool(path)]
-        described = {manifest_path(path) for path in files if not is_manifest(path)}
-        run = {manifest_path(path) for path in files if os.access(path, os.X_OK)}
-        for path in files:
-            if is_manifest(path):
-                if path not in described:
-                    yield _alone(path)
-                continue
-            manifest = manifest_path(path) if has_manifest(path) else None
-            if os.access(path, os.X_OK):
-                if manifest is not None or path.parent == folder:
-                    yield ToolFile(path, manifest)
-            elif manifest is not None and manifest not in run:
-                yield ToolFile(path, manifest, _why_not(path))
-            elif manifest is None and path.parent == folder and _is_left_out(path, run):
-                yield ToolFile(path, None, lacking_run_bit(path), meant=False)
+        paths = (Path(place, name) for name in sorted(names))
+        yield from _tools_among([path for path in paths if _may_be_tool(path)], below=Path(place) != folder)
+
+
+def _tools_among(files: Sequence[Path], *, below: bool) -> Iterator[ToolFile]:
+    """Yield the tools among the files of the folder itself, or of one `below` it."""
+    described = {manifest_path(path) for path in files if not is_manifest(path)}
+    run = {manifest_path(path) for path in files if os.access(path, os.X_OK)}
+    for path in files:
+        if is_manifest(path):
+            if path not in described:
+                yield _alone(path)
+            continue
+        manifest = manifest_path(path) if has_manifest(path) else None
+        if os.access(path, os.X_OK):
+            if manifest is not None or not below:
+                yield ToolFile(path, manifest)
+        elif manifest is not None and manifest not in run:
+            yield ToolFile(path, manifest, _why_not(path))
+        elif manifest is None and not below and _is_left_out(path, run):
+            yield ToolFile(path, None, lacking_run_bit(path), meant=False)
 
 
 def _is_left_out(path: Path, run: set[Path]) -> bool:

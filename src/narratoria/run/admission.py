@@ -1,7 +1,11 @@
-"""Steps 3 and 4 of the pipeline: the deadline, the budget and the nesting of a call, and its preconditions."""
+"""Steps 3 and 4 of the pipeline: the deadline, the budget and the nesting of a call, its preconditions, and a
+person's approval.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from narratoria.errors import (
@@ -12,24 +16,47 @@ from narratoria.errors import (
     DeadlineExceededError,
 )
 from narratoria.run import outcomes
+from narratoria.run.approval import approved
 from narratoria.session import Draft
 from narratoria.tools import contract
 from narratoria.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
+    from narratoria.run.call_record import Call
     from narratoria.run.executor import ToolExecutor
     from narratoria.session import Session
 
 
 async def admit(
-    executor: ToolExecutor, tool: Tool[Any, Any], session: Session | Draft, call_id: str
-) -> tuple[ToolResult[Any] | None, tuple[str, ...]]:
-    """Return the failure that stops the call, or None, and the unmet optional preconditions."""
+    executor: ToolExecutor,
+    tool: Tool[Any, Any],
+    args: Mapping[str, Any],
+    params: Any,
+    session: Session | Draft,
+    call_id: str,
+    call: Call | None,
+    started: float,
+) -> tuple[ToolResult[Any] | None, Mapping[str, Any], Any, tuple[str, ...], float]:
+    """Check the bounds and the preconditions of a call, and ask a person if somebody wants that.
+
+    Return the failure that stops the call, or None; its arguments, which a person may have edited; the unmet optional
+    preconditions; and when it started, as the wait for a person does not count.
+    """
+    degraded: tuple[str, ...] = ()
     refusal = _bounds(executor, tool, session) if executor.bounded or session.depth else None
-    return (refusal, ()) if refusal is not None else await meet(executor, tool, session, call_id)
+    if refusal is None:
+        refusal, degraded = await _meet(executor, tool, session, call_id)
+    if refusal is None:
+        asked = await approved(executor, tool, args, session, call_id, call)
+        if asked is not None:
+            started, refusal = perf_counter(), asked.refusal
+            if refusal is None:
+                args, params = asked.args, asked.params
+                refusal, degraded = await _meet(executor, tool, session, call_id)
+    return refusal, args, params, degraded, started
 
 
-async def meet(
+async def _meet(
     executor: ToolExecutor, tool: Tool[Any, Any], session: Session | Draft, call_id: str
 ) -> tuple[ToolResult[Any] | None, tuple[str, ...]]:
     """Check the preconditions. After a person was asked that is done again: much may have happened meanwhile."""

@@ -35,6 +35,10 @@ class Call(msgspec.Struct, eq=False):
     def retries(self) -> int:
         return self.attempts - 1 if self.attempts else 0
 
+    def time_limit(self, of_tool: float | None) -> float | None:
+        """Return the timeout of an attempt: the call's own, or else that of its tool."""
+        return of_tool if self.timeout is None else self.timeout
+
     def note(self, draft: Draft) -> None:
         """Record that an attempt is over."""
         self.attempts += 1

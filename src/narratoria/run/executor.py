@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from narratoria.errors import ArgumentsInvalid
 from narratoria.run import handlers, outcomes, records
-from narratoria.run.admission import admit, meet
-from narratoria.run.approval import ApprovalPolicy, approved
+from narratoria.run.admission import admit
+from narratoria.run.approval import ApprovalPolicy
 from narratoria.run.attempt_rollback import drop
 from narratoria.run.background_loop import run_sync
 from narratoria.run.call_record import Call
@@ -41,7 +41,6 @@ AnyResult = ToolResult[Any]
 
 MAX_DEPTH: Final = 16  # of calls within calls
 _SCOPE: Final = CallScope()
-_BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
 
 
 class ToolExecutor:
@@ -109,19 +108,24 @@ class ToolExecutor:
         """Run one tool, by name or itself, with an object of JSON data or an instance of its params type. Inside a
         handler, pass `context.session`: the call becomes part of that transaction.
         """
-        if SDK in modules and not in_span and live():
-            return await execute_in_span(self, name, args, Session() if session is None else session, call)
-        if self.around and (call is None or not call.inside):
-            return await self._execute_around(name, args, Session() if session is None else session, call)
+        # One long function on purpose, as is `_attempt`: what the common call does not need is elsewhere.
         started = perf_counter()
         if session is None:
             session = Session()
+        if self.around or SDK in modules:
+            wrapped = self._wrapped(name, args, session, call, in_span)
+            if wrapped is not None:
+                return await wrapped
         root = session.root
         root.calls = number = root.calls + 1
-        call_id = call.call_id if call is not None and call.call_id else f"{root.id}:{number}"
+        if call is None:
+            call_id, attempt, asking = f"{root.id}:{number}", 1, None
+        else:
+            call_id, attempt = call.call_id or f"{root.id}:{number}", call.first_attempt
+            asking = call.approval
         tool = self._tools.get(name) if type(name) is str else None
         if tool is None:
-            tool = name if isinstance(name, Tool) else self.registry.get(outcomes.tool_name(name))
+            tool = self._found(name)
             if tool is None:
                 result = outcomes.unknown_tool(str(name), self._tools)
                 return self._conclude(session, result, None, str(name), call_id, call, started)
@@ -129,50 +133,61 @@ class ToolExecutor:
             params = tool.parse(args)
         except ArgumentsInvalid as error:
             try:
-                if (given := handlers.arguments_of(tool, args)) is args:
-                    raise error
-                args = given  # an instance of the params type, as data
-                params = tool.parse(args)
+                args, params = handlers.parsed_instance(tool, args, error)
             except ArgumentsInvalid as refused:
                 result = outcomes.bad_arguments(tool, refused)
                 return self._conclude(session, result, tool, tool.name, call_id, call, started)
         degraded: tuple[str, ...] = ()
-        if tool.guarded or self._guarded or session.depth or (call is not None and call.approval):
-            refusal, degraded = await admit(self, tool, session, call_id)
-            if refusal is None:
-                try:
-                    asked = await approved(self, tool, args, session, call_id, call)
-                except BaseException as error:
-                    ended = outcomes.cut_short(tool, error)
-                    self._conclude(session, ended, tool, tool.name, call_id, call, started, params)
-                    raise
-                if asked is not None:
-                    started, refusal = perf_counter(), asked.refusal
-                if asked is not None and refusal is None:
-                    args, params = asked.args, asked.params
-                    refusal, degraded = await meet(self, tool, session, call_id)
-            if refusal is not None:
-                return self._conclude(session, refusal, tool, tool.name, call_id, call, started)
-        attempt = call.first_attempt if call is not None else 1
         try:
+            if tool.guarded or self._guarded or session.depth or asking:
+                admitted = await admit(self, tool, args, params, session, call_id, call, started)
+                refusal, args, params, degraded, started = admitted
+                if refusal is not None:
+                    return self._conclude(session, refusal, tool, tool.name, call_id, call, started)
             ran = self._attempt(tool, args, params, session, call_id, call, attempt)
             result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]  # else it is awaitable
-            while not result.success:
-                if not await may_retry(tool, result, root, call_id, call, attempt, started):
-                    outcomes.keep_assets(result, call_id)
-                    outcomes.note_failed_effect(result, session)
-                    break
-                attempt += 1
-                params = handlers.parsed_again(tool, args, params)
-                ran = self._attempt(tool, args, params, session, call_id, call, attempt)
-                result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]
         except BaseException as error:
             ended = outcomes.cut_short(tool, error)
             self._conclude(session, ended, tool, tool.name, call_id, call, started, params, attempt)
             raise
+        if not result.success:
+            again = self._try_again(tool, args, params, session, call_id, call, attempt, started, result)
+            result, params, attempt = await again
         return self._conclude(
             session, result, tool, tool.name, call_id, call, started, params, attempt, degraded
         )
+
+    async def _try_again(
+        self,
+        tool: AnyTool,
+        args: Mapping[str, Any],
+        params: Any,
+        session: Session | Draft,
+        call_id: str,
+        call: Call | None,
+        attempt: int,
+        started: float,
+        result: AnyResult,
+    ) -> tuple[AnyResult, Any, int]:
+        """Make more attempts at a failed call as its policy allows; return the last result, its params and number."""
+        try:
+            while await may_retry(tool, result, session.root, call_id, call, attempt, started):
+                attempt += 1
+                params = handlers.parsed_again(tool, args, params)
+                ran = self._attempt(tool, args, params, session, call_id, call, attempt)
+                result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]
+                if result.success:
+                    return result, params, attempt
+            outcomes.keep_assets(result, call_id)
+            outcomes.note_failed_effect(result, session)
+        except BaseException as error:
+            ended = outcomes.cut_short(tool, error)
+            self._conclude(session, ended, tool, tool.name, call_id, call, started, params, attempt)
+            raise
+        return result, params, attempt
+
+    def _found(self, name: Any) -> AnyTool | None:
+        return name if isinstance(name, Tool) else self.registry.get(outcomes.tool_name(name))
 
     @overload
     def execute_sync(
@@ -186,6 +201,16 @@ class ToolExecutor:
         """Run one tool and wait for it: `execute` for programs without an event loop."""
         return run_sync(self.execute(name, args, session=session))
 
+    def _wrapped(
+        self, name: str | AnyTool, args: Any, session: Session | Draft, call: Call | None, in_span: bool
+    ) -> Coroutine[Any, Any, AnyResult] | None:
+        """Return the call inside a span or inside the middleware; None if it is in both, or needs neither."""
+        if not in_span and live():
+            return execute_in_span(self, name, args, session, call)
+        if self.around and (call is None or not call.inside):
+            return self._execute_around(name, args, session, call)
+        return None
+
     async def _execute_around(
         self, name: str | AnyTool, args: Mapping[str, Any], session: Session | Draft, call: Call | None
     ) -> AnyResult:
@@ -195,7 +220,7 @@ class ToolExecutor:
         root = session.root
         if not call.call_id:
             call.call_id = f"{root.id}:{root.calls + 1}"
-        tool = name if isinstance(name, Tool) else self.registry.get(outcomes.tool_name(name))
+        tool = self._found(name)
         if tool is None:
             result = outcomes.unknown_tool(str(name), self._tools)
             return self._conclude(session, result, None, str(name), call.call_id, call, started)
@@ -226,21 +251,22 @@ class ToolExecutor:
         attempt: int,
     ) -> AnyResult | Coroutine[Any, Any, AnyResult]:
         """Run steps 5 to 7 once: a draft, the handler under its timeout, effects, and commit or discard."""
-        # One long function on purpose, as is `execute`: what the common call does not need is in `_rest`.
         root = session.root
         draft = Draft(session, root, session.depth + 1)
         if root.recording:
             draft.call_id = call_id
             root.record(records.call_started(tool, call_id, attempt, args, call, session))
-        timeout = tool.timeout if call is None or call.timeout is None else call.timeout
-        dependencies = None if call is None else call.dependencies
-        if self.bounded and self.scope.deadline is not None:
-            timeout = self.scope.deadline.within(timeout)
+        if call is None:
+            timeout, dependencies = tool.timeout, None
+        else:
+            timeout, dependencies = call.time_limit(tool.timeout), call.dependencies
+        if self.bounded:
+            timeout = self.scope.time_limit(timeout)
         context = ToolContext(tool, draft, call_id, self, self.scope, timeout, dependencies)
         if not tool.is_async:
             return self._rest(tool, params, context, call, timeout, handlers.plainly(tool, params, context))
-        if tool.ends_itself and timeout is not None:
-            timeout += _BACKSTOP
+        if tool.ends_itself:
+            timeout = handlers.with_backstop(timeout)
         try:
             running: Any = tool.handler(params, context=context)
             try:
@@ -272,7 +298,7 @@ class ToolExecutor:
             session.hear(draft, kept=True)  # type: ignore[union-attr]  # what is not its own root is a draft
         if call is not None:
             call.note(draft)
-            call.committed = draft.events if draft.aside is None else draft.given
+            call.committed = draft.given
         return result
 
     async def _rest(
@@ -323,9 +349,8 @@ class ToolExecutor:
         """Run the call that takes an effect back. It ignores the deadline and the budget of the evaluation, and asks
         nobody.
         """
-        unbounded = self
-        if self.bounded:
-            unbounded = ToolExecutor(self.registry, around=self.around, approval=self.approval)
+        free = ToolExecutor(self.registry, around=self.around, approval=self.approval)
+        unbounded = free if self.bounded else self
         call = Call(call_id=call_id, approval=False)
         return await unbounded.execute(tool, args, session=session, call=call)
 

@@ -25,6 +25,7 @@ if typing.TYPE_CHECKING:
 logger = logging.getLogger("narratoria")
 
 STUBBORN: Final = 2.0  # how long after its timeout a handler may still tidy up
+BACKSTOP: Final = 10.0  # the same for a handler that ends itself, such as that of a process
 
 
 class TimeIsUp(TimeoutError):
@@ -40,6 +41,19 @@ def arguments_of(tool: Tool[Any, Any], given: Any) -> Any:
         return schema.dump(given) if given is not None else {}
     except ToolValidationError:
         return given  # the parser refuses it, as no object
+
+
+def with_backstop(timeout: float | None) -> float | None:
+    """Return the time after which a handler is ended that ends itself, at its `timeout`, and then cleans up."""
+    return None if timeout is None else timeout + BACKSTOP
+
+
+def parsed_instance(tool: Tool[Any, Any], given: Any, refused: ArgumentsInvalid) -> tuple[Any, Any]:
+    """Return the data of an instance of the tool's params type, and the arguments. Anything else stays `refused`."""
+    args = arguments_of(tool, given)
+    if args is given:
+        raise refused
+    return args, tool.parse(args)
 
 
 def parsed_again(tool: Tool[Any, Any], args: Any, params: Any) -> Any:

@@ -300,10 +300,8 @@ class Session:
             for operation in operations:
                 if type(operation) is PatchMade:
                     apply(self.tree, operation.patch, before)
-                    if len(operation.seqs) == operation.made:
-                        changes.extend(operation.seqs)
-                    else:
-                        changes.append(PatchChange(operation.patch))
+                    recorded = len(operation.seqs) == operation.made
+                    changes += operation.seqs if recorded else [PatchChange(operation.patch)]
                 elif type(operation) is AssetMade:
                     self.asset_records[operation.seq] = operation.stored
                     kept_assets.append(operation.seq)
@@ -314,12 +312,7 @@ class Session:
                     published.append(operation.event)
                     self._reduce(operation.event, reduced, changes, inverse)
                 else:
-                    change = self._evaluate(operation)
-                    changes.append(change)
-                    if isinstance(change, PatchChange):
-                        apply(self.tree, change.patch, before)
-                    else:
-                        inverse.extend(reversed(self.apply_change(change)))
+                    changes.append(self._change(self._evaluate(operation), before, inverse))
         except BaseException:
             self._take_back(before, inverse, reduced, kept_assets)
             raise
@@ -339,10 +332,22 @@ class Session:
                     resources=list(resources),
                 )
             )
-        for event in published:
+        if published:
+            self._publish(published)
+
+    def _publish(self, events: Iterable[Any]) -> None:
+        for event in events:
             if isinstance(event, Notification):
                 self.record(event)
             self.dispatcher.publish(event)
+
+    def _change(self, change: Change, before: JsonObject, inverse: list[Change]) -> Change:
+        """Apply a change, and note what takes it back: of a patch in `before`, of another change in `inverse`."""
+        if isinstance(change, PatchChange):
+            apply(self.tree, change.patch, before)
+        else:
+            inverse.extend(reversed(self.apply_change(change)))
+        return change
 
     def _reduce(
         self,

@@ -53,6 +53,10 @@ class CallScope:
     loop_id: str = "default"
     agent_id: str = "default"
 
+    def time_limit(self, seconds: float | None) -> float | None:
+        """Return the timeout of a step: at most `seconds`, and not beyond the deadline."""
+        return seconds if self.deadline is None else self.deadline.within(seconds)
+
 
 class Pipeline(Protocol):
     """The interface of the pipeline, `narratoria.run.executor.ToolExecutor`, to the rooms below it."""

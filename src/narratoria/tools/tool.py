@@ -189,23 +189,9 @@ class Tool(Generic[P, R]):
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__
         )
-        _check_name(name, kind)
-        _check_text(description, f"tool {name!r}: description", kind)
-        if not callable(handler):
-            raise ToolValidationError(f"tool {name!r}: handler is not callable: {handler!r}")
-        if timeout is not None:
-            check_positive(f"tool {name!r}: timeout", timeout)
-        if not kind.made_of_tools:
-            check_seconds(f"tool {name!r}: timeout", timeout, LONGEST_TIMEOUT)
-        _check_made(f"tool {name!r}: ", self.preconditions, self.effects, retry)
-        if approval is not None and approval not in get_args(Approval):
-            raise ToolValidationError(
-                f"tool {name!r}: approval is one of {', '.join(get_args(Approval))}, got {approval!r}"
-            )
-        self.guarded = (
-            bool(self.preconditions) or self.asks(approval) is not None
-        )  # something stands before a call
-        check_waits(f"tool {name!r}: retry: backoff", retry)
+        self._check_settings()
+        # true where something stands before a call
+        self.guarded = bool(self.preconditions) or self.asks(approval) is not None
         self.params_type, self.result_type = self._types or handler_types(handler, ToolResult)
         self.plain_result = plain_type(self.result_type)  # a value of this type needs no check
         self.parameters, self.parse = self._parameters(parameters)
@@ -217,6 +203,23 @@ class Tool(Generic[P, R]):
                     f"tool {name!r}: it is declared read-only and has effects; take one of the two out"
                 )
             self.handler = held_to_reading(handler, is_async=self.is_async)
+
+    def _check_settings(self) -> None:
+        what, timeout = f"tool {self.name!r}", self.timeout
+        _check_name(self.name, self.kind)
+        _check_text(self.description, f"{what}: description", self.kind)
+        if not callable(self.handler):
+            raise ToolValidationError(f"{what}: handler is not callable: {self.handler!r}")
+        if timeout is not None:
+            check_positive(f"{what}: timeout", timeout)
+        if not self.kind.made_of_tools:
+            check_seconds(f"{what}: timeout", timeout, LONGEST_TIMEOUT)
+        _check_made(f"{what}: ", self.preconditions, self.effects, self.retry)
+        if self.approval is not None and self.approval not in get_args(Approval):
+            raise ToolValidationError(
+                f"{what}: approval is one of {', '.join(get_args(Approval))}, got {self.approval!r}"
+            )
+        check_waits(f"{what}: retry: backoff", self.retry)
 
     @property
     def repeatable(self) -> bool:

@@ -69,15 +69,12 @@ def create_app(
         return await files.library(request)
 
     routes = [Route(one.path, getattr(api, one.name), methods=[one.method]) for one in OPERATIONS]
-    pages = [
-        Route("/", library_page),
-        Route("/settings", library_page),
-        Route("/play/{id}", story_page),
-    ]
     return Starlette(
         routes=[
             *routes,
-            *pages,
+            Route("/", library_page),
+            Route("/settings", library_page),
+            Route("/play/{id}", story_page),
             Route("/static/{path:path}", files.file),
             Route("/service-worker.js", files.worker),
             Route("/openapi.json", api.describe),

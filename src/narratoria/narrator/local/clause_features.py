@@ -144,13 +144,13 @@ def grounds(tool: ToolProfile, reading: Reading, filling: Filling, near: float) 
     """Tell if a clause gives a reason for this tool: "ok", "xyzzy" and "1" are near to some tool in any catalogue."""
     said = [t for t in reading.tokens if t.quoted or (_is_word(t) and t.low not in en.FILLERS)]
     own = {en.stem(token.low) for token in said if token.quoted or token.low not in en.STOPWORDS}
+    holds = _holds_something_known(tool, reading, filling)
     if _is_small_talk(reading):
-        chosen = len(reading.tokens) == 1 and _holds_something_known(tool, reading, filling)
-        return chosen or bool(own & en.content_stems(tool.card.name) - en.PARTICLES)
-    if own & tool.words or (own and filling.refers) or _holds_something_known(tool, reading, filling):
-        return True
+        named = own & en.content_stems(tool.card.name) - en.PARTICLES
+        return bool(named) or (len(reading.tokens) == 1 and holds)
     akin = any(families(token.low, reading.particle) & tool.families for token in said)
-    if akin or (reading.verb and is_its_action(tool, reading)):
+    its_own = bool(reading.verb) and is_its_action(tool, reading)
+    if any((holds, akin, its_own, own & tool.words, own and filling.refers)):
         return True
     return near > (_NEAR if own and len(said) >= _SENTENCE else _NEARER) and bool(said)
 

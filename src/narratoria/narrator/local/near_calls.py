@@ -101,17 +101,7 @@ class _Completion:
         self.words = words
 
     def calls(self) -> Iterator[NearCall]:
-        given = {
-            n: value for n, value in self.candidate.filling.input.items() if not self._is_the_tools(value)
-        }
-        numbers = [int(word) for text in self.words for word in re.findall(r"\d{1,9}", text)]
-        numbers = [number for number in numbers if number not in given.values()]
-        for slot in self.tool.required:
-            if slot.name in given:
-                continue
-            value = numbers.pop(0) if slot.kind == "number" and numbers else self._value(slot, given)
-            if value is not None:
-                given[slot.name] = value
+        given = self._given()
         flag = next((slot for slot in self.tool.slots if slot.kind == "flag" and slot.name in given), None)
         several = self.candidate.filling.lists.items()
         ways = [{**given, name: value} for name, values in several for value in values] or [given]
@@ -122,6 +112,19 @@ class _Completion:
             return
         likely = self.candidate.score
         yield from (NearCall(self.tool, way, likely) for way in ways if self.tool.accepts(way))
+
+    def _given(self) -> dict[str, Any]:
+        """The input, with values for what it lacks as far as the prompt has them."""
+        filled = self.candidate.filling.input
+        given = {name: value for name, value in filled.items() if not self._is_the_tools(value)}
+        numbers = [int(word) for text in self.words for word in re.findall(r"\d{1,9}", text)]
+        numbers = [number for number in numbers if number not in given.values()]
+        for slot in self.tool.required:
+            if slot.name not in given:
+                value = numbers.pop(0) if slot.kind == "number" and numbers else self._value(slot, given)
+                if value is not None:
+                    given[slot.name] = value
+        return given
 
     def _is_the_tools(self, value: Any) -> bool:
         """Tell if a thing is spoken of by the tool itself, and the prompt names another: the rope that is tied."""
