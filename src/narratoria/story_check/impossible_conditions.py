@@ -57,7 +57,7 @@ def _by_path(when: Condition) -> dict[StatePath, list[Comparison]]:
 def _contradiction(tests: Sequence[Comparison]) -> str:
     """Return why no value meets all comparisons of one path; empty if one may."""
     parts = [part for test in tests for part in _parts(test.expected)]
-    if len(parts) < 2 and not any(operator == "$in" and not operand for operator, operand in parts):
+    if len(parts) < 2 and not any(map(_is_in_nothing, parts)):
         return ""
     asked = [test.expected for test in tests]
     for operator, operand in parts:
@@ -69,6 +69,10 @@ def _contradiction(tests: Sequence[Comparison]) -> str:
         if not any(all(matches(one, expected) for expected in asked) for one in options):
             return f"{_listed(asked)} exclude each other" if options else "nothing is in an empty list"
     return _empty_range(parts)
+
+
+def _is_in_nothing(part: tuple[str, Any]) -> bool:
+    return part[0] == "$in" and not part[1]
 
 
 def _empty_range(parts: Sequence[tuple[str, Any]]) -> str:

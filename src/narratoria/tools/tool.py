@@ -186,9 +186,8 @@ class Tool(Generic[P, R]):
         self.ends_itself = kind.ends_itself
         self.origin = origin  # the file it was loaded from, or the server it is of, in words
         self.parts: tuple[Tool[Any, Any], ...] = ()  # of a composition
-        self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
-            getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__
-        )
+        self.is_async = _is_async(handler)
+        self.read_only = read_only  # it changes nothing, which is checked after each call
         self._check_settings()
         # true where something stands before a call
         self.guarded = bool(self.preconditions) or self.asks(approval) is not None
@@ -196,12 +195,7 @@ class Tool(Generic[P, R]):
         self.plain_result = plain_type(self.result_type)  # a value of this type needs no check
         self.parameters, self.parse = self._parameters(parameters)
         self._check_examples()
-        self.read_only = read_only  # it changes nothing, which is checked after each call
         if read_only:
-            if self.effects:
-                raise ToolValidationError(
-                    f"tool {name!r}: it is declared read-only and has effects; take one of the two out"
-                )
             self.handler = held_to_reading(handler, is_async=self.is_async)
 
     def _check_settings(self) -> None:
@@ -220,6 +214,10 @@ class Tool(Generic[P, R]):
                 f"{what}: approval is one of {', '.join(get_args(Approval))}, got {self.approval!r}"
             )
         check_waits(f"{what}: retry: backoff", self.retry)
+        if self.read_only and self.effects:
+            raise ToolValidationError(
+                f"{what}: it is declared read-only and has effects; take one of the two out"
+            )
 
     @property
     def repeatable(self) -> bool:
@@ -283,6 +281,11 @@ def fold_name(name: str) -> str:
     """Return the name under which a tool is registered: `web:scrape` becomes `web_scrape`."""
     # 004 writes names with colons.
     return name.replace(":", "_") if isinstance(name, str) else ""
+
+
+def _is_async(handler: Any) -> bool:
+    call = getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
 
 
 def _check_name(name: str, kind: ToolKind) -> None:

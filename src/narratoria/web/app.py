@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -86,12 +87,7 @@ def create_app(
             Middleware(Access, sign_ins=sign_ins, cookie=cookie, hosts=hosts),
             *more_middleware,
         ],
-        exception_handlers={
-            NarratoriaError: explain,
-            HTTPException: explain_route,
-            ClientDisconnect: _to_nobody,
-            **(more_handlers or {}),
-        },
+        exception_handlers={**_HANDLERS, **(more_handlers or {})},
         lifespan=lifespan,
     )
 
@@ -99,3 +95,10 @@ def create_app(
 async def _to_nobody(request: Request, error: Exception) -> Response:
     """Answer a client that left in the middle of its body, which is no error of ours."""
     return Response(status_code=400)
+
+
+_HANDLERS: Final[Mapping[type[Exception], ExceptionHandler]] = {
+    NarratoriaError: explain,
+    HTTPException: explain_route,
+    ClientDisconnect: _to_nobody,
+}
