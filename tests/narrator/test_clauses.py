@@ -35,7 +35,7 @@ def test_words_that_put_the_second_deed_first_are_heard(prompt: str) -> None:
 def test_what_opens_with_a_condition_comes_first_when_its_deed_does() -> None:
     fed, gate = split("once the hound is fed, open the gate")
     assert gate.after == (0,) and fed.after == ()
-    assert fed.text == "feed the hound"
+    assert fed.text == "fed the hound"
 
 
 def test_two_deeds_after_one_after_both_come_first() -> None:

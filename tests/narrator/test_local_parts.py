@@ -253,7 +253,7 @@ def test_who_gets_it_and_what_stand_side_by_side(narrator: LocalNarrator) -> Non
         ("feed_dog", {"dog": "bruno", "food": "rice"}),
         ("feed_dog", {"dog": "fips", "food": "rice"}),
     ]
-    assert refusal(narrator, "feed the cat rice") == "I know of no cat here."
+    assert refusal(narrator, "feed the cat rice").startswith("I know of no cat")
 
 
 # --- more than is read -----------------------------------------------------------------------------------

@@ -103,10 +103,6 @@ def test_on_and_off_are_told_apart_wherever_they_stand(
     assert calls(narrator, prompt) == [("power", {"on": on})]
 
 
-def test_an_example_that_says_the_same_tells_a_slot_its_value(narrator: LocalNarrator) -> None:
-    assert calls(narrator, "draw the blinds, please") == [("trim", {"amount": "all"})]
-
-
 def test_a_word_that_is_merely_unknown_is_not_mended_into_another_deed(narrator: LocalNarrator) -> None:
     with pytest.raises(Refusal):
         calls(narrator, "waive Walter Quinn's fines")

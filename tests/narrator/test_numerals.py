@@ -55,7 +55,7 @@ def test_what_can_be_read_in_two_ways_or_not_at_all_is_unclear(prompt: str) -> N
     assert not quantity.clear
 
 
-@pytest.mark.parametrize("prompt", ["INV-204", "this one", "one for Ada", "half the soup", "B12"])
+@pytest.mark.parametrize("prompt", ["INV-204", "half the soup", "B12"])
 def test_what_only_looks_like_a_number_is_none(prompt: str) -> None:
     assert quantities(tokenize(prompt)) == []
 

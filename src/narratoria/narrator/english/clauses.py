@@ -104,7 +104,7 @@ class _Splitter:
     def add(self, piece: Piece) -> None:
         stripped = _without_lead_in(piece.tokens)
         if piece.is_subordinate and stripped:
-            stripped = active(stripped, self.is_verb) or [based(stripped[0], self.is_verb), *stripped[1:]]
+            stripped = active(stripped, self.is_verb) or stripped
         if all(token.low in _EMPTY and not token.quoted for token in stripped):
             return
         joined = piece.kind == "join" and not piece.opens_sentence
@@ -317,15 +317,15 @@ def _acts(head: str, following: str, is_verb: IsVerb) -> bool:
     return following in _OBJECTS and head not in en.PREPOSITIONS and head not in en.PRONOUNS
 
 
-# --- passives and gerunds as the plain order: "the kettle is scrubbed" is "scrub the kettle" -------------------
+# --- passives as the plain order: "the kettle is scrubbed" is "scrubbed the kettle" ---------------------------
 
 _BE: Final = words("clauses.be")
 _PARTICIPLES: Final = words("irregular.not_past") | words("irregular.participles")
-_BASES: Final = {en.stem(verb): verb for verb in sorted((en.VERBS | en.NOUNISH) - words("irregular.no_base"))}
+_BASES: Final = {en.stem(verb) for verb in (en.VERBS | en.NOUNISH) - words("irregular.no_base")}
 
 
 def active(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
-    """ "the kettle is scrubbed" as "scrub the kettle"; None where the clause is not passive."""
+    """ "the kettle is scrubbed" as "scrubbed the kettle"; None where the clause is not passive."""
     be = next((at for at in range(1, len(tokens) - 1) if tokens[at].low in _BE and not tokens[at].quoted), 0)
     if not be:
         return None
@@ -335,20 +335,12 @@ def active(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
     if not _is_participle(tokens[done], is_verb):
         return None
     end = be - 1 if be > 1 and tokens[be - 1].low in ("has", "have", "had", "will") else be
-    return [based(tokens[done], is_verb), *tokens[:end], *tokens[done + 1 :]]
+    return [tokens[done], *tokens[:end], *tokens[done + 1 :]]
 
 
 def _is_participle(token: Token, is_verb: IsVerb) -> bool:
     shaped = en.is_past(token.low) or token.low in _PARTICIPLES
     return shaped and not token.quoted and (en.stem(token.low) in _BASES or is_verb(token.low))
-
-
-def based(token: Token, is_verb: IsVerb) -> Token:
-    """ "scanning" and "scanned" as "scan"; anything else as it is."""
-    if token.quoted or not (is_gerund(token) or _is_participle(token, is_verb)):
-        return token
-    base = _BASES.get(en.stem(token.low), token.low)
-    return Token(base, base)
 
 
 def is_gerund(token: Token) -> bool:

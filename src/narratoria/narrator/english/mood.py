@@ -232,7 +232,7 @@ def tells_how_things_are(clause: Sequence[str], is_verb: IsVerb) -> bool:
         return False
     while said[:1] == ["that"]:
         said = without_opening(said[1:], _JOINTS)
-    at = next((at for at in range(len(said)) if said[at] in ("is", "are") or _seems(said[at:])), 0)
+    at = next((at for at, word in enumerate(said) if word in ("is", "are")), 0)
     return _is_thing(said[:at], is_verb) and _is_state(said[at + 1 :])
 
 
@@ -254,13 +254,6 @@ def _is_state(said: Sequence[str]) -> bool:
         return False
     acting = said[0].endswith("ing") and said[0] != "being"
     return not acting or all(word in _FALLING for word in said[1:])
-
-
-def _seems(said: Sequence[str]) -> bool:
-    """ "looks tired", "lives in the attic"; not "looks at the clock", "sounds the horn"."""
-    follows = said[1] if len(said) > 1 else ""
-    object_follows = follows in en.PREPOSITIONS | en.DETERMINERS | en.PARTICLES
-    return said[0] == "lives" or (said[0] in words("statements.seems") and not object_follows)
 
 
 # --- small talk -----------------------------------------------------------------------------------------------

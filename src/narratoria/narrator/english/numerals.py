@@ -136,8 +136,6 @@ def _spelled(words: Sequence[str], index: int) -> _Number | None:
         if following in _SCALES or following in ("hundred", "dozen", "couple"):
             return _spelled(words, index + 1)
         return _Number(0.0, index + 2, clear=False) if following in _VAGUE else None
-    if words[index] == "one" and not _counts(words, index):
-        return None
     parts = [part for word in words[index : index + 12] for part in word.split("-")]
     value, used = _spoken_value(parts)
     if not used:
@@ -148,14 +146,6 @@ def _spelled(words: Sequence[str], index: int) -> _Number | None:
         end += 1
     extra, end = _and_a_part(words, end)
     return _Number(value + extra, end)
-
-
-def _counts(words: Sequence[str], index: int) -> bool:
-    """Tell if "one" is a number here and no pronoun: "this one", "one for Ada"."""
-    following = words[index + 1] if index + 1 < len(words) else ""
-    stands_for = index > 0 and words[index - 1] in (en.DETERMINERS | {"no", "which"}) - {"a", "an"}
-    plain = following and following not in en.PREPOSITIONS | en.AUXILIARIES and following[0].isalnum()
-    return bool(plain) and not stands_for
 
 
 def _spoken_value(parts: Sequence[str]) -> tuple[float, int]:

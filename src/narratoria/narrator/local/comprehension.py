@@ -14,7 +14,7 @@ from narratoria.narrator.english.noun_phrases import Phrase
 from narratoria.narrator.english.phrases import Reading, read
 from narratoria.narrator.english.second_thoughts import amended
 from narratoria.narrator.english.tokens import Token, mender, tokenize
-from narratoria.narrator.english.words import PREPOSITIONS, split_name, stem
+from narratoria.narrator.english.words import split_name, stem
 from narratoria.narrator.local.catalogue_knowledge import Knowledge
 from narratoria.narrator.local.filled_slots import Recent
 from narratoria.narrator.local.lists import left_out, named_together, pairs, spread, without
@@ -141,10 +141,7 @@ class Comprehension:
             for clause in split_clauses(tokens, self.scene.is_verb)[:1]:
                 self.spoken_of.add(read(clause, self.finder), None)
                 self.taken_back = clause.mood is Mood.ORDER and not any(t.low[0].isalnum() for t in meant)
-        clauses = [
-            self._let_be(clause)
-            for clause in split_clauses(meant, self.scene.is_verb, dictates=self.scene.writes)
-        ]
+        clauses = split_clauses(meant, self.scene.is_verb, dictates=self.scene.writes)
         clauses = clauses[:-1] if self.cut else clauses  # the last one may be half of what was said
         self.cut |= has_more_clauses(meant, self.scene.is_verb)
         self.conditional = is_conditional([token.low for token in meant if not token.quoted])
@@ -162,13 +159,6 @@ class Comprehension:
             else:
                 self.spoken_of.add(read(clause, self.finder), None)
         return self.clauses, bool(self.readings)
-
-    def _let_be(self, clause: Clause) -> Clause:
-        """ "…, but leave the lettuce": where nothing here is left behind, that is to do nothing to it."""
-        words = [token.low for token in clause.tokens]
-        left = words[0] == "leave" and len(words) > 1 and not self.scene.is_verb("leave")
-        bare = left and not any(word in PREPOSITIONS for word in words[1:])
-        return replace(clause, negated=True, mood=Mood.RULED_OUT) if bare else clause
 
     def _leave_out(self, clauses: list[Clause]) -> None:
         """Notes for each clause the things its exceptions name: "charge every robot except Bolt"."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -48,16 +47,7 @@ def left_out(exception: Reading) -> list[Phrase]:
         if not phrase.joined:
             break
         named.append(phrase)
-    return [_bare_name(phrase) for phrase in named]
-
-
-def _bare_name(phrase: Phrase) -> Phrase:
-    """ "except Rex oats": what is left out is Rex."""
-    mention = phrase.mention
-    if mention is None or mention.strength < 1.0 or mention.end >= phrase.end:
-        return phrase
-    words = phrase.text.split(" ")[: mention.end - phrase.start]
-    return replace(phrase, end=mention.end, text=" ".join(words))
+    return named
 
 
 def without(

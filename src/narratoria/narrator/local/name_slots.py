@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.noun_phrases import EVERYTHING, Phrase
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.words import AUXILIARIES, STOPWORDS
+from narratoria.narrator.english.words import STOPWORDS
 from narratoria.narrator.local.filled_slots import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.local.pronouns import is_of_its_kind, meant_by, meant_together
 from narratoria.narrator.local.slot_roles import Roles
@@ -42,11 +41,10 @@ class _TextFiller:
         self, tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness
     ) -> None:
         self.tool, self.recent, self.filling = tool, recent, filling
-        cut = [_without_the_rest(phrase, reading, filling) for phrase in reading.phrases]
-        self.reading = reading = replace(reading, phrases=cut)
+        self.reading = reading
         self.slots = [slot for slot in tool.slots if slot.kind in ("text", "texts")]
         self.lead = next((slot for slot in self.slots if slot.required), self.slots[0])
-        self.phrases = [phrase for phrase in cut if not _spoken_for(phrase, reading, filling)]
+        self.phrases = [phrase for phrase in reading.phrases if not _spoken_for(phrase, reading, filling)]
         self.roles = Roles(tool, reading, self.slots, self.lead, alike)
         self.taken: list[Phrase] = []
         self.chosen: dict[str, Phrase] = {}
@@ -198,8 +196,6 @@ class _TextFiller:
             return several[0], KNOWN
         if phrase.every == "both" and len(_list_around(phrase, reading)) == 1:
             return None, 0.0  # there are not two of them
-        if slot.quoted and phrase.mention and _is_spoken_of(phrase, reading):
-            return None, 0.0  # "… that Otto is ill": his name is not all that is to be written
         if phrase.mention:
             return phrase.mention.entity.value, KNOWN
         if phrase.text.casefold() in words("classes.indefinite"):
@@ -222,15 +218,6 @@ def _is_known(phrase: Phrase) -> bool:
     return bool(phrase.mention or phrase.quoted or phrase.every) or phrase.text[:1].isupper()
 
 
-def _without_the_rest(phrase: Phrase, reading: Reading, filling: Filling) -> Phrase:
-    """ "feed the cubs milk": where the milk fills a slot, what is left are the cubs."""
-    end = next((at for at in range(phrase.start, phrase.end) if at in filling.used), phrase.end)
-    named = phrase.mention or phrase.quoted or phrase.pronoun or phrase.clausal or end == phrase.start
-    if named or not all(_is_accounted_for(at, reading, filling) for at in range(end, phrase.end)):
-        return phrase
-    return replace(phrase, end=end, text=" ".join(phrase.text.split(" ")[: end - phrase.start]))
-
-
 def _is_accounted_for(at: int, reading: Reading, filling: Filling) -> bool:
     return at in filling.used or reading.tokens[at].low in STOPWORDS
 
@@ -249,7 +236,3 @@ def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
     if phrase.quoted or phrase.pronoun or phrase.clausal or phrase.text == EVERYTHING:
         return False
     return all(_is_accounted_for(at, reading, filling) for at in range(phrase.start, phrase.end))
-
-
-def _is_spoken_of(phrase: Phrase, reading: Reading) -> bool:
-    return phrase.end < len(reading.tokens) and reading.tokens[phrase.end].low in AUXILIARIES

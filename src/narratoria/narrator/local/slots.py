@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.words import STOPWORDS, split_name
 from narratoria.narrator.local.choice_slots import fill_choice, fill_flag
-from narratoria.narrator.local.filled_slots import GUESS, WORDS, Filling, Likeness, Recent
+from narratoria.narrator.local.filled_slots import GUESS, Filling, Likeness, Recent
 from narratoria.narrator.local.name_slots import fill_texts
 from narratoria.narrator.local.number_slots import account_for_numbers, fill_numbers, fill_times
-from narratoria.narrator.local.pronouns import ANYTHING, left_out_of_a_gift, meant_by, meant_together
+from narratoria.narrator.local.pronouns import ANYTHING, left_out_of_a_gift, meant_by
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
-_SAYS_THE_SAME: Final = 0.8
 _CLEARLY: Final = 0.04  # how much likelier one choice must be than the next
 
 
@@ -53,8 +51,6 @@ class _Context:
     def fill(self, slot: Slot) -> None:
         if "default" in slot.schema:
             self.filling.put(slot, slot.schema["default"], GUESS)
-        elif slot.kind in ("choice", "flag") and (shown := self._shown(slot)) is not None:
-            self.filling.put(slot, shown, WORDS)
         elif slot.kind == "choice":
             self._choose(slot)
         elif slot.kind == "flag":
@@ -63,20 +59,13 @@ class _Context:
         elif slot.kind == "text":
             self._name(slot)
 
-    def _refer(self, slot: Slot, value: Any, strength: float, several: Sequence[Any] = ()) -> None:
+    def _refer(self, slot: Slot, value: Any, strength: float) -> None:
         """Puts in what was spoken of before."""
         self.filling.put(slot, value, strength)
         self.filling.refers = True
-        if several:
-            self.filling.lists[slot.name] = list(several)
 
     def _choose(self, slot: Slot) -> None:
         pronoun = next((phrase.pronoun for phrase in self.reading.phrases if phrase.pronoun), None) or ""
-        together = meant_together(pronoun, slot, self.recent, self.filling, self.reading)
-        listed = [value for value in together if value in slot.choices]
-        if len(listed) > 1:
-            self._refer(slot, listed[0], 0.9, listed)
-            return
         last = next((value for value in reversed(self.recent.values) if value in slot.choices), None)
         if pronoun and last is not None:
             self._refer(slot, last, 0.9)
@@ -98,10 +87,9 @@ class _Context:
         reading, recent, filling = self.reading, self.recent, self.filling
         owner = next((phrase.pronoun for phrase in reading.phrases if phrase.owner), None)
         if owner:  # "text his owner": whose is said before
-            together = meant_together(owner, slot, recent, filling, reading)
-            meant = together[0] if together else meant_by(owner, slot, recent, filling, reading)
+            meant = meant_by(owner, slot, recent, filling, reading)
             if meant is not None:
-                self._refer(slot, meant, 0.9, together)
+                self._refer(slot, meant, 0.9)
         elif not reading.phrases and recent.things and len(reading.tokens) <= 2:
             self._refer(slot, recent.things[-1], GUESS)
         elif not slot.quoted and not filling.unfit:
@@ -110,16 +98,6 @@ class _Context:
             said = [thing for thing in recent.said if thing in several and thing not in taken]
             if said:
                 self._refer(slot, said[-1], GUESS)
-
-    def _shown(self, slot: Slot) -> Any:
-        """The value in an example that says the same: "furl the sails" says how much sail."""
-        likes = [
-            (self.alike(text, self.reading.text), values[slot.name])
-            for text, values in self.tool.examples
-            if slot.name in values
-        ]
-        best = max(likes, key=lambda like: like[0], default=(0.0, None))
-        return best[1] if best[0] > _SAYS_THE_SAME else None
 
     def _has_stray_phrase(self) -> bool:
         """Tell if a phrase has a word that fills no slot and is not the tool's: "purple" in "purple alert"."""
