@@ -13,7 +13,7 @@ try_it() { # try_it COMMAND…: the installed program runs a tool of any languag
   [ "$("$@" --version)" = "narratoria, version $version" ] || { echo "$* --version does not say $version" >&2; exit 1; }
   "$@" call examples/tools/door-examiner --input '{"target": "mysterious_door"}' >/dev/null
   echo "light the torch" | "$@" play torch --narrator rules --terminal --json >build/tried/turns.ndjson
-  grep -q "Torch lit" build/tried/turns.ndjson
+  grep -q "Torch lit" build/tried/turns.ndjson || { echo "$* did not tell of the torch; it told:" >&2; cat build/tried/turns.ndjson >&2; exit 1; }
 }
 
 for archive in dist/*.whl dist/*.tar.gz; do

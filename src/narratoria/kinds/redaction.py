@@ -2,11 +2,12 @@
 
 A value counts as a secret if it stands in a header, or under a name such as `API_KEY`, or comes from a variable with
 such a name, or is the password of an address. Addresses, folders and switches do not: taking them out of results would
-spoil the results. A secret is found also as JSON and as an address write it.
+spoil the results. A secret is found also as JSON, Python, HTML and an address write it.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterable
@@ -52,10 +53,17 @@ def secrets_within(value: str) -> Iterable[str]:
 
 
 def _written(secret: str) -> Iterable[str]:
-    """Yield the ways in which a secret may be written: as it is, in JSON, and in an address."""
+    """Yield the ways in which a secret may be written: as it is, in JSON (once, and in a text of JSON again), as Python
+    shows it, in HTML, and in an address.
+    """
     yield secret
-    yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    for all_ascii in (True, False):
+        text = json.dumps(secret, ensure_ascii=all_ascii)[1:-1]
+        yield text
+        yield json.dumps(text, ensure_ascii=all_ascii)[1:-1]
+    yield repr(secret)[1:-1]
+    yield html.escape(secret)
+    yield html.escape(secret, quote=False)
     for safe in ("", "/"):
         coded = quote(secret, safe=safe)
         yield coded

@@ -1,5 +1,6 @@
 """The file of servers that hosts share."""
 
+import html
 import json
 import time
 from urllib.parse import quote, quote_plus
@@ -290,3 +291,10 @@ def test_a_manifest_of_the_kind_mcp_needs_a_server_and_a_tool(tmp_path):
     )
     with pytest.raises(ToolValidationError, match=r'settings: expected \{"server"'):
         load_tool(path)
+
+
+def test_a_secret_is_found_in_every_way_it_is_commonly_written() -> None:
+    secret = "pa\"ss\\wörd/& 'one"
+    redaction = Redaction([secret])
+    written = [repr(secret), json.dumps(json.dumps(secret)), html.escape(secret), quote(secret)]
+    assert [one for one in written if "ss" in redaction.text(one)] == []

@@ -251,3 +251,18 @@ def test_an_operation_that_is_no_object_is_noted():
     found = openapi_tools(spec({"/it": {"get": 5, "put": {}}}), "http://127.0.0.1")
     assert [tool.name for tool in found] == ["put_it"]
     assert found.notes == ["GET /it: left out: expected an object that describes it"]
+
+
+def test_the_headers_of_the_connection_are_no_arguments():
+    names = ["Host", "content-length", "Transfer-Encoding", "Connection", "X-Kept"]
+    tool = one({"parameters": [{"name": name, "in": "header", "schema": {}} for name in names]}, method="get")
+    assert [*tool.parameters["properties"]] == ["X-Kept"]
+
+
+def test_parameters_that_are_no_list_and_versions_we_do_not_know_are_told():
+    notes = openapi_tools(
+        spec({"/it": {"get": {"operationId": "it", "parameters": 5}}}), "http://127.0.0.1"
+    ).notes
+    assert "parameters: expected an array" in notes[0]
+    with pytest.raises(DocumentInvalid, match=r"got openapi: '3\.2\.0'$"):
+        openapi_tools(spec({}, version="3.2.0"), "http://127.0.0.1")

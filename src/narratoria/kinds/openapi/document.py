@@ -29,9 +29,8 @@ class Document:
         version = data.get("openapi")
         if not isinstance(version, str) or not version.startswith(("3.0", "3.1")):
             found = f"Swagger {data['swagger']}" if "swagger" in data else f"openapi: {version!r}"
-            raise DocumentInvalid(
-                f"{where}: expected OpenAPI 3.0 or 3.1, got {found}; convert it, such as with swagger2openapi"
-            )
+            advice = "; convert it, such as with swagger2openapi" if "swagger" in data else ""
+            raise DocumentInvalid(f"{where}: expected OpenAPI 3.0 or 3.1, got {found}{advice}")
         self.is_3_0 = version.startswith("3.0")
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import math
 import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -24,7 +25,8 @@ ANSWER_BYTES: Final = 32 * 1024 * 1024
 MOST_REDIRECTS: Final = 5
 CONNECT_TIMEOUT: Final = 10.0
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
-_LONGEST_WAIT: Final = 3600.0
+LONGEST_WAIT: Final = 3600.0
+"""Cap on the wait that a server's answer makes other calls wait."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,11 @@ def _seconds(said: str) -> float | None:
             number = email.utils.parsedate_to_datetime(said).timestamp()
         except (ValueError, TypeError, OverflowError):
             return None
-    if number != number:  # not a number
+    if not math.isfinite(number):
         return None
     if number > 1_000_000_000:
         number -= time.time()
-    return min(max(0.0, number), _LONGEST_WAIT)
+    return max(0.0, number)
 
 
 def http_library() -> ModuleType:

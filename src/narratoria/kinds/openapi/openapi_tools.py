@@ -21,7 +21,7 @@ from narratoria.kinds.openapi.api_request import Request, request_of
 from narratoria.kinds.openapi.api_result import as_tool_result, failure_of
 from narratoria.kinds.openapi.credentials import Credentials, Sent
 from narratoria.kinds.openapi.document import DocumentInvalid, checked_address, read_document
-from narratoria.kinds.openapi.http_exchange import Answer, exchange, http_library, new_client
+from narratoria.kinds.openapi.http_exchange import LONGEST_WAIT, Answer, exchange, http_library, new_client
 from narratoria.kinds.openapi.operations import IDEMPOTENT, READING, Operation, operations_of
 from narratoria.tools import schema
 from narratoria.tools.retry import pause
@@ -274,7 +274,7 @@ class _Call:
             else:
                 said = answer.wait()
                 if said is not None and (answer.is_rate_limit or answer.status < 300):
-                    self._free_at = max(self._free_at, time.monotonic() + said)
+                    self._free_at = max(self._free_at, time.monotonic() + min(said, LONGEST_WAIT))
                 wait = self._pause(attempt) if said is None else said
                 again = answer.status in _RETRIED or answer.is_rate_limit
                 if not again or attempt >= self.retries or time.monotonic() + wait >= until:

@@ -15,9 +15,20 @@ METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "t
 READING: Final = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 IDEMPOTENT: Final = READING | {"PUT", "DELETE"}  # RFC 9110, 9.2.2
 MOST_OPERATIONS: Final = 5_000
-_OF_THE_CLIENT: Final = frozenset(
-    ("accept", "content-type", "authorization")
-)  # 3.x: such parameters are ignored
+_IGNORED_HEADERS: Final = frozenset(("accept", "content-type", "authorization"))  # as OpenAPI 3.x says
+_CONNECTION_HEADERS: Final = frozenset(
+    (
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "te",
+        "trailer",
+        "expect",
+        "keep-alive",
+    )
+)  # an argument could send a request, with its secrets, elsewhere
 Alternatives = list[dict[str, Any]]
 
 
@@ -155,8 +166,10 @@ class _Reader:
         """The parameters of the path and of the operation; of the same name and place, the operation's counts."""
         found: dict[tuple[Any, Any], Mapping[str, Any]] = {}
         for level in (self.shared, self.operation):
-            listed = level.get("parameters")
-            for one in listed if isinstance(listed, list) else ():
+            listed = level.get("parameters", [])
+            if not isinstance(listed, list):
+                raise DocumentInvalid(f"{self.document.where}: {self.where}: parameters: expected an array")
+            for one in listed:
                 parameter = self.document.resolved(one, f"{self.where}: parameters")
                 found[parameter.get("name"), parameter.get("in")] = parameter
         kept = []
@@ -165,7 +178,7 @@ class _Reader:
                 raise DocumentInvalid(
                     f"{self.document.where}: {self.where}: a parameter without name or place"
                 )
-            if place != "header" or name.lower() not in _OF_THE_CLIENT:
+            if place != "header" or name.lower() not in _IGNORED_HEADERS | _CONNECTION_HEADERS:
                 kept.append(parameter)
         return sorted(kept, key=lambda one: [*DEFAULT_STYLES].index(one["in"]))
 
