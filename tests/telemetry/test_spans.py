@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
@@ -267,6 +268,21 @@ async def test_the_calls_of_a_plan_are_children_of_its_span(seen, registry):
         assert seen.parent(f"execute_tool {name}") == "invoke_workflow"
     assert seen["execute_tool say"].attributes["gen_ai.tool.call.id"] == "p1:t0"
     assert seen.points()["gen_ai.workflow.duration"] == [({"error.type": "PLAN_FAILED"}, 1)]
+
+
+async def test_a_call_of_a_plan_that_names_no_tool_has_a_span_and_is_counted(seen, registry):
+    plan = plan_of("say", "nope")
+    plan.tools[1] = msgspec.structs.replace(plan.tools[1], required=False)
+    assert (await PlanExecutor(registry, Session()).execute(plan)).success
+    assert seen["invoke_workflow"].attributes["narratoria.plan.failed_calls"] == 1
+    span = seen["execute_tool"]
+    assert (
+        span.attributes["narratoria.tool.asked"] == "nope"
+        and span.attributes["error.type"] == "TOOL_NOT_FOUND"
+    )
+    assert (
+        span.attributes["gen_ai.tool.call.id"] == "p1:t1" and seen.parent("execute_tool") == "invoke_workflow"
+    )
 
 
 class Planner:

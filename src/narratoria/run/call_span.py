@@ -6,12 +6,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from narratoria import telemetry
+from narratoria.telemetry.provider import live
 from narratoria.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
     from narratoria.run.call_record import Call
     from narratoria.run.executor import ToolExecutor
     from narratoria.session import Draft, Session
+
+
+def tell_refused(asked: str, call_id: str, code: str, reason: str) -> None:
+    """Leave the span of a call for which no tool was found."""
+    if live():
+        with telemetry.tool_call(None, asked, call_id, "") as span:
+            span.failed(code, reason)
 
 
 async def execute_in_span(

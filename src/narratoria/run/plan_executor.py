@@ -99,8 +99,9 @@ class PlanExecutor:
         plan = plan.checked()
         with telemetry.plan(plan.request_id, len(plan.tools)) as span:
             result, ended_by = await self._settle(plan, completed or {}, generations)
-            if not result.success:
+            if result.failed_tools:
                 span.note(failed_calls=len(result.failed_tools))
+            if not result.success:
                 span.failed("PLAN_FAILED")
         return result, ended_by
 

@@ -19,6 +19,7 @@ from narratoria.errors import (
 )
 from narratoria.events import CallFinished, JsonObject
 from narratoria.run.call_record import Call
+from narratoria.run.call_span import tell_refused
 from narratoria.run.plan import CallResult, CallState, PlanDocument, PlannedCall, PlanRetry
 from narratoria.run.plan_problems import waits_for
 from narratoria.run.plan_references import dependencies_excess, substitute, survey, too_large
@@ -218,6 +219,7 @@ class PlanRun:
         try:
             tool = self.owner.resolver.resolve(call.tool_path)
         except ToolRefused as refusal:
+            tell_refused(call.tool_path, f"{self.plan.request_id}:{call.tool_id}", refusal.code, str(refusal))
             return self._without_running(call, "failed", refusal.code, str(refusal), [*refusal.suggestions])
         if self.disabled and (tool.name in self.disabled or tool.skill in self.disabled):
             return self._without_running(
