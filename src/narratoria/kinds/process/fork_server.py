@@ -1,8 +1,8 @@
 """The fork server of one warm tool: a Python that has imported what the tool imports, and forks for each call.
 
-The runtime starts this file by its path with the tool's own interpreter and flags: `python3 fork_server.py IDLE TOOL`.
-Its three streams are one end of a socket, by which requests come, each with three streams and a socket of its own, the
-link. `warm_servers.py` is the other side.
+The runtime starts it with the tool's own interpreter and flags, `python3 -c BOOT FOLDER IDLE TOOL`, without the package
+around it. Its three streams are one end of a socket, by which requests come, each with three streams and a socket of
+its own, the link. `warm_servers.py` is the other side.
 
 Before the first call it imports the modules that the head of the script names, and compiles the script; it runs none
 of it. A fork becomes what a cold start would be, reports its process on the link, and runs the script as `__main__`; if
@@ -14,6 +14,7 @@ Only the standard library, only fast imports, and any Python from 3.9 on.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` imports enum
 import _socket
 import atexit
 import builtins
@@ -22,7 +23,6 @@ import mmap
 import os
 import resource
 import select
-import signal
 import sys
 import time
 
@@ -32,6 +32,15 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any, NoReturn
 
+BOOT = """
+import sys
+safe = getattr(sys.flags, "safe_path", False) or sys.flags.isolated
+sys.path[: 0 if safe else 1] = [sys.argv[1]]
+import fork_server
+del sys.path[0]
+fork_server.run(sys.argv[3], *fork_server.main(float(sys.argv[2]), sys.argv[3]))
+"""
+"""The program that runs this file from its compiled form; to compile it takes as long as Python itself to start."""
 READY = b"ready"
 UNFIT = b"unfit"
 ALIVE = b"-"
@@ -56,6 +65,7 @@ class Unfit(Exception):
 
 def main(idle: float, script: str) -> tuple[CodeType, Account]:
     """Return, in each fork, the code of the script and the place for its status."""
+    del sys.modules[__name__]
     control = _socket.socket(fileno=os.dup(0))
     files: list[bytes] = []
     try:
@@ -79,7 +89,7 @@ def main(idle: float, script: str) -> tuple[CodeType, Account]:
     os.chdir("/")  # do not keep a folder busy
     sys.argv = [script]
     if hasattr(sys, "orig_argv"):
-        sys.orig_argv[-3:] = [script]
+        sys.orig_argv[-5:] = [script]
     gc.collect()
     gc.freeze()
     number = Server(control).serve(idle)
@@ -92,7 +102,7 @@ def prepare(script: str, files: list[bytes]) -> CodeType:
     """Import what the head of the script names, and return its code; note the files whose change matters."""
     folder = os.path.dirname(os.path.realpath(script))  # noqa: PTH120 - importing pathlib would cost more than this
     if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
-        sys.path[0] = folder  # instead of our own
+        sys.path.insert(0, folder)
     files.append(signature(script))
     try:
         with open(script, "rb") as file:  # noqa: PTH123
@@ -197,9 +207,9 @@ def watched_files(began: int) -> Iterator[bytes]:
     library = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
     for module in [*sys.modules.values()]:
         path = getattr(module, "__file__", None)
-        if not isinstance(path, str) or path == __file__:
+        if not isinstance(path, str) or path.startswith(library):
             continue
-        if not path.startswith(library) and "-packages" + os.sep not in path:
+        if "-packages" + os.sep not in path:
             yield signature(path, began - SETTLED_NS)
     for path in sys.path:
         if path.endswith("-packages"):
@@ -313,7 +323,7 @@ def end(pid: int) -> None:
     """Kill a call, which may not have its own group yet."""
     for kill in (os.killpg, os.kill):
         try:
-            kill(pid, signal.SIGKILL)
+            kill(pid, _signal.SIGKILL)
         except OSError:
             continue
 
@@ -409,8 +419,8 @@ def run(script: str, code: CodeType, account: Account) -> NoReturn:
     if not finish():
         status = 120
     if interrupted:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        os.kill(os.getpid(), _signal.SIGINT)
     account.note(status)
     os._exit(status)
 
@@ -458,6 +468,3 @@ def finish() -> bool:
 
 
 _LOADER: Any = globals()["__loader__"]
-
-if __name__ == "__main__":
-    run(sys.argv[2], *main(float(sys.argv[1]), sys.argv[2]))

@@ -55,7 +55,7 @@ class ForkedCall(platform.Child):
         """Return its wait status, -1 if it is not known. It is asked for only when the group was killed."""
         exited = self._status()
         said = self._asked() if exited is None else b""
-        self._link.close()
+        shut(self._link)
         os.close(self._pidfd)
         self._ended()
         if exited is not None:
@@ -73,6 +73,13 @@ class ForkedCall(platform.Child):
             if poll.poll(REAP_PATIENCE * 1000):
                 return self._link.recv(64)
         return b""
+
+
+def shut(link: socket.socket) -> None:
+    """Shut a link for good, also if a fork of this process holds a copy of it: the server then ends its call."""
+    with contextlib.suppress(OSError):
+        link.shutdown(socket.SHUT_RDWR)
+    link.close()
 
 
 async def readable(fd: int, seconds: float, loop: asyncio.AbstractEventLoop) -> None:

@@ -31,7 +31,7 @@ from typing import Any, Final, NoReturn
 from narratoria.kinds.process import fork_server, marks, platform
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.fork_server import ABSENT, LARGEST, READY, STATUSES, UNFIT
-from narratoria.kinds.process.forked_call import REAP_PATIENCE, ForkedCall, readable
+from narratoria.kinds.process.forked_call import REAP_PATIENCE, ForkedCall, readable, shut
 
 MOST_SERVERS: Final = 16
 MOST_BYTES: Final = 512 << 20
@@ -240,8 +240,8 @@ class _Server:
         try:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST)
             end = theirs.fileno()
-            program = str(Path(fork_server.__file__).absolute())
-            argv = [*script.interpreter, program, str(script.idle), script.script]
+            place = str(Path(fork_server.__file__).absolute().parent)
+            argv = [*script.interpreter, "-c", fork_server.BOOT, place, str(script.idle), script.script]
             marked = {**env, **dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(self._scratch))}
             cwd = None if folder == os.getcwdb() else os.fsdecode(folder)  # noqa: PTH109
             with custody().tagged(self._call):
@@ -266,8 +266,13 @@ class _Server:
         if word == UNFIT:
             self._judge(more[0].decode("utf-8", "replace"), more[1:])
         if word != READY:
+            with contextlib.suppress(BlockingIOError):
+                while more_said := self.control.recv(LARGEST):  # a traceback comes line by line
+                    said = more_said
             last_line = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            raise self._failed(last_line or "its server ended")
+            raise self._failed(
+                f"its server ended at its start: {last_line}" if last_line else "its server ended"
+            )
         self.statuses = Statuses(passed[0])
         self.bytes, self.files = int(more[0]), more[1:]
         if self.bytes > MOST_BYTES:
@@ -330,7 +335,7 @@ class _Server:
             pid, pidfd = self._report(link)
         except BaseException:
             child.close()
-            link.close()  # a fork that was made ends by that
+            shut(link)  # a fork that was made ends by that
             self.let_go()
             raise
         _failures.pop(self.key, None)
