@@ -44,7 +44,7 @@ ROOMS: Mapping[str, str] = {
     "story_check": "checks a story's rules against its tools and its state",
     "play": "stories, games, turns, undo",
     "evals": "scores a narrator",
-    "authoring": "cassettes for tests",
+    "authoring": "playtests, and cassettes for tests",
     "conformance": "checks a tool against the protocol",
     "wire_schemas": "the contracts as files",
     "testing": "fakes for tests of your own",

@@ -135,6 +135,65 @@ async def test_a_dead_end_behind_a_rule_that_answers_first_is_found(tmp_path: Pa
     assert "dead end" not in kinds(await run(write(tmp_path / "open", open_way)))
 
 
+TOWER = """
+[[rule]]
+id = "held"
+patterns = ["(go|walk|climb) ...", "(up|down|out)", "let go ..."]
+when = { door = "shut" }
+narrative = "The door has you by the coat."
+
+[[rule]]
+id = "let-go"
+patterns = ["let go [of it]", "slip out of coat"]
+when = { door = "shut" }
+narrative = "It lets go."
+set = { door = "open" }
+"""
+FLOOR = """
+[[rule]]
+id = "up-{number}"
+patterns = ["(go up|climb) [from {number}]", "up"]
+when = {{ floor = "{number}" }}
+narrative = "You climb."
+set = {{ floor = "{above}" }}
+
+[[rule]]
+id = "see-{number}"
+patterns = ["(see|look at) {number}"]
+narrative = "You see it."
+"""
+TOP = """
+[[rule]]
+id = "take-key"
+patterns = ["take key"]
+when = { floor = "f", key = { missing = true } }
+narrative = "You have it."
+set = { key = true }
+
+[[rule]]
+id = "shut"
+patterns = ["(shut|lock) door"]
+when = { floor = "a", key = true }
+narrative = "It falls shut."
+set = { door = "shut" }
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+async def test_greedy_players_find_the_way_to_a_rule_that_is_seldom_open(tmp_path: Path, seed: int) -> None:
+    """Up five floors, the key, up again, shut the door: then it may be said, in words that no other rule takes."""
+    floors = "".join(
+        FLOOR.format(number=one, above=next_one) for one, next_one in zip("abcdef", "bcdefa", strict=True)
+    )
+    root = write(tmp_path, TOWER + floors + TOP)
+    (root / "story.toml").write_text(
+        STORY.replace('place = "cellar"', 'floor = "a"').replace(', "Ring the bell"', "")
+    )
+    report = await run(root, players=4, turns=16, seed=seed)
+    assert report.unreached_rules == []
+    assert report.faults == []
+
+
 async def test_the_same_seed_types_the_same_words(tmp_path: Path) -> None:
     root = write(tmp_path)
     first, second, other = [await run(root, players=2, turns=4, seed=seed) for seed in (3, 3, 6)]
@@ -178,7 +237,8 @@ def _walks(case: Case) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("story", "endings", "turns", "seed"), [("torch", 3, 60, 3), ("lighthouse", 2, 120, 11)]
+    ("story", "endings", "turns", "seed"),
+    [("torch", 3, 60, 3), ("torch", 3, 60, 20), ("lighthouse", 2, 120, 1), ("lighthouse", 2, 120, 11)],
 )
 async def test_the_shipped_stories_are_clean_and_reached_whole(
     story: str, endings: int, turns: int, seed: int
