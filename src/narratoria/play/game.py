@@ -356,7 +356,9 @@ def _story_tools(story: Story) -> list[Tool[Any, Any]]:
     tools: list[Tool[Any, Any]] = [stage] if story.needs_stage else []
     for one in story.tools:
         try:
-            tools.append(load_tool(one.path))
+            tool = load_tool(one.path)
+            tool.resources = story.resources.get(tool.name, tool.resources)
+            tools.append(tool)
         except StoryInvalid:
             raise
         except NarratoriaError as error:

@@ -37,6 +37,7 @@ from narratoria.story_check.called_tools import input_problems
 from narratoria.story_check.rule_book import did_you_mean
 from narratoria.story_check.written_state import state_paths
 from narratoria.toml_lines import toml_problem
+from narratoria.tools.node_resources import Resources
 from narratoria.tools.tool import Tool
 
 AnyTool = Tool[Any, Any]
@@ -80,6 +81,7 @@ class Story:
     permissions: tuple[str, ...] = ()
     approval: ApprovalRules = field(default_factory=ApprovalRules)
     tools: tuple[StoryTool, ...] = ()
+    resources: Mapping[str, Resources] = field(default_factory=dict)  # of the machines its tools run on
     free_tools: tuple[str, ...] = ()  # what a narrator may call although rules call it too
     lore: Mapping[str, str] = field(default_factory=dict)
     unread_lore: tuple[str, ...] = ()  # files of `lore/` that are no text, and why
@@ -202,6 +204,7 @@ class _Reading:
                 lambda: file.approval(names | {stage.name}, sources.names | skills.keys()), ApprovalRules()
             ),
             tools=tools,
+            resources=self.attempt(lambda: file.resources(names), {}),
             free_tools=self.attempt(
                 lambda: file.free_tools(names | {stage.name}, sources.names | skills.keys()), ()
             ),

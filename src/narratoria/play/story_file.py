@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
 
+import msgspec
+
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
 from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_server_file, servers_from_data
@@ -20,8 +22,10 @@ from narratoria.play.story_keys import KEYS, PanelTable
 from narratoria.play.story_panel import read_panel
 from narratoria.story_check.rule_book import did_you_mean
 from narratoria.toml_lines import read_toml, toml_problem
+from narratoria.tools.node_resources import Resources
 from narratoria.tools.schema.tables import unknown_key
 from narratoria.tools.tool import Approval
+from narratoria.typed_values import convert
 
 _RULES: Final = f"one of {', '.join(get_args(Approval))}"
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -169,6 +173,23 @@ class StoryFile:
             if name not in known and not (dot and prefix in prefixes | self._own_skills()):
                 raise self.fail("free_tools", f"tools/{name} does not exist; {did_you_mean(name, known)}")
         return names
+
+    def resources(self, known: set[str]) -> dict[str, Resources]:
+        """Return what tools need of the machine they run on: a table `[resources.TOOL]` each."""
+        given = self.data.get("resources", {})
+        if not isinstance(given, dict):
+            raise self.fail("resources", f"expected a table for each tool, [resources.TOOL], got {given!r}")
+        found: dict[str, Resources] = {}
+        for name, table in given.items():
+            if name not in known:
+                raise self.fail(
+                    f"resources.{name}", f"tools/{name} does not exist; {did_you_mean(name, known)}"
+                )
+            try:
+                found[name] = convert(table, Resources)
+            except msgspec.ValidationError as error:
+                raise self.fail(f"resources.{name}", str(error)) from None
+        return found
 
     def id(self) -> str:
         value = self.text("id") or self.path.parent.name

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from narratoria.events import JsonObject
 from narratoria.narrator.roster import USUAL
+from narratoria.tools.node_resources import Resources
 from narratoria.tools.schema.tables import Table
 from narratoria.tools.tool import Approval
 
@@ -70,6 +71,7 @@ class StoryTable(Table, frozen=True, kw_only=True):
     panel: list[PanelTable] = msgspec.field(default_factory=list)
     refusal: str | list[Text] = msgspec.field(default_factory=list)
     free_tools: list[Text] = msgspec.field(default_factory=list)
+    resources: dict[str, Resources] = msgspec.field(default_factory=dict)
     openapi: str | dict[str, JsonObject] = msgspec.field(default_factory=dict)
     mcp: str | dict[str, JsonObject] = msgspec.field(default_factory=dict)
     skills: list[Text] | dict[str, JsonObject] = msgspec.field(default_factory=list)

@@ -55,6 +55,8 @@ FIELDS: Final = {
     "Story.go_on": "Said to narrators where the player lets the story go on; “wait” in English, with rules.",
     "Story.refusal": "Told where nothing in the story can do what the player means; of a list, one after the other.",
     "Story.free_tools": "Tools of the rules that the narrators `local` and `llm` may call by themselves too.",
+    "Story.resources": "What the story's tools need of the machine they run on: a table each, `[resources.TOOL]`, with "
+    "the keys of a manifest. Such a tool runs on a Ray cluster.",
     "Story.mcp": "MCP servers, whose tools are the story's too: a file in its folder, or a table each, `[mcp.NAME]`.",
     "Story.skills": "Skills it uses beside those in its own folder: a list of names, or a table of settings each, "
     "`[skills.NAME]`.",
