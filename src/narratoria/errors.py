@@ -112,6 +112,15 @@ class ToolFailure(NarratoriaError):
         self.suggestions = (suggestions,) if isinstance(suggestions, str) else tuple(suggestions)
         self.details = dict(details) if details else None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It is pickled where a function fails on another machine."""
+        more = {"recoverable": self.recoverable, "suggestions": self.suggestions, "details": self.details}
+        return _unpickled, (type(self), self.code, self.message, more)
+
+
+def _unpickled(kind: type[ToolFailure], code: str, message: str, more: Mapping[str, Any]) -> ToolFailure:
+    return kind(code, message, **more)
+
 
 class CallFailure(ToolFailure):
     """The runtime's own verdict on a call. A code that a tool chose itself travels in a plain `ToolFailure`."""

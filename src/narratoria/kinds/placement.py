@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from narratoria.errors import NarratoriaError
-from narratoria.events import Asset, ToolEvent
+from narratoria.events import Asset, JsonObject, ToolEvent
 from narratoria.extras import absent, needed
 from narratoria.tools.node_resources import Resources
 
@@ -46,6 +46,21 @@ class Job:
     """Cap on the bytes of one asset."""
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionJob:
+    """One call of a Python function, as an engine needs it."""
+
+    tool: str
+    handler: Callable[..., Any]
+    params: Any
+    call_id: str
+    state: JsonObject
+    outputs: JsonObject | None
+    timeout: float | None
+    resources: Resources
+    asset_cap: int
+
+
 class Listener(Protocol):
     """Hears a process that runs elsewhere."""
 
@@ -61,6 +76,9 @@ class Engine(Protocol):
 
     async def launch(self, job: Job, listener: Listener) -> ProcessOutcome:
         """Run an executable to its end. When cancelled, its process group is ended before the exception goes on."""
+
+    async def execute(self, job: FunctionJob, listener: Listener) -> Any:
+        """Run a function and return its result, or raise what it raised."""
 
     def start(self) -> None:
         """Be ready before the first call; it blocks for seconds. Without it, the first call waits."""

@@ -72,7 +72,7 @@ def test_a_story_says_what_its_tools_need(tmp_path: Path) -> None:
             Story.load(tmp_path)
 
 
-def test_remote_refuses_a_composition_and_a_function(tmp_path: Path) -> None:
+def test_remote_places_a_copy_and_refuses_a_composition(tmp_path: Path) -> None:
     tool, engine = painter(tmp_path), RayEngine()
     assert remote(tool, engine).engine is engine
     assert tool.engine is None

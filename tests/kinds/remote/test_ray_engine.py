@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.kinds.remote.conftest import Field
+from tests.marked_processes import eventually
 
+from narratoria.errors import ToolFailure
 from narratoria.events import AssetDenied, AssetStored, CallEmitted, CallRetrying, CallStarted, Log
+from narratoria.kinds.function import tool
+from narratoria.kinds.remote.remote import remote
+from narratoria.tools.tool import ToolContext, ToolResult
 
 LOG = """echo '{"version":"0","type":"log","level":"info","message":"'$1'"}'"""
 SAY = f"say() {{ {LOG}; }}\n"
@@ -145,3 +153,50 @@ async def test_files_reach_a_node_that_lacks_them_by_their_hash(
     kept = list((field.cache / "narratoria" / "tools").iterdir())
     assert len(kept) == 1
     assert sorted(one.name for one in kept[0].iterdir()) == ["tool.sh", "words.txt"]
+
+
+@dataclass
+class Word:
+    word: str
+    times: int = 1
+
+
+async def test_a_function_gets_the_state_and_its_events_and_its_result_come_back(field: Field) -> None:
+    @tool(description="Says a word.")
+    def say(params: Word, *, context: ToolContext) -> ToolResult[Word]:
+        context.log(f"in {os.getpid()}")
+        context.patch({"said": {"word": params.word, "before": context.session.state["count"]}})
+        file = Path(tempfile.gettempdir()) / f"word-{os.getpid()}"
+        file.write_text(params.word)
+        context.asset(file, kind="text", media_type="text/plain")
+        file.unlink()
+        if params.word == "fail":
+            raise ToolFailure("MUTE", "it cannot be said")
+        if params.word == "remember":
+            context.memory.write("working", "a", 1)
+        if params.word == "forever":
+            while True:
+                time.sleep(0.01)
+        return ToolResult.ok(Word(params.word * params.times), "said")
+
+    field.session.patch({"count": 7})
+    placed = remote(say, field.engine)
+    result = await field.call(placed, {"word": "ha", "times": 3})
+    assert (result.message, result.value) == ("said", Word("hahaha"))
+    assert field.session.state["said"] == {"word": "ha", "before": 7}
+    (log,) = [one.event for one in field.recorder.of(CallEmitted) if isinstance(one.event, Log)]
+    assert log.message != f"in {os.getpid()}"
+    (stored,) = field.recorder.of(AssetStored)
+    assert field.session.assets.path_of(stored.hash).read_text() == "ha"
+
+    failed = await field.call(placed, {"word": "fail"})
+    assert failed.failure is not None and failed.failure.code == "MUTE"
+    remembered = await field.call(placed, {"word": "remember"})
+    assert remembered.failure is not None and "only events reach the session" in remembered.failure.message
+    assert field.session.state["said"]["word"] == "ha"
+
+    before = len(field.recorder.of(CallEmitted))
+    endless = await field.call(placed, {"word": "forever"}, timeout=1.0)
+    assert endless.failure is not None and endless.failure.code == "TIMEOUT"
+    (log, *_) = [one.event for one in field.recorder.of(CallEmitted)[before:] if isinstance(one.event, Log)]
+    assert eventually(lambda: not Path(f"/proc/{log.message.removeprefix('in ')}").exists(), 10)

@@ -21,7 +21,7 @@ from narratoria.kinds.process.custody import custody
 
 STORE_BYTES: Final = 128 * 1024 * 1024
 """Memory of the object store of a cluster of our own: answers pass through it in pieces of a megabyte."""
-START_SECONDS: Final = 120.0
+START_SECONDS: Final = 240.0
 _PREFIX: Final = "nray-"
 _LONGEST_PLACE: Final = 30  # Ray adds 75 characters to it, and the path of a socket has at most 107
 
@@ -142,7 +142,14 @@ class Connection:
         self._signals_taken = True
         leaving.callback(ray.shutdown)
         with _marked(cookie):
-            ray.init(**settings, **self._options)
+            try:
+                ray.init(**settings, **self._options)
+            except Exception:
+                # Ray gives its servers 30 s to come up, which a busy machine may need twice.
+                if self.address is not None:
+                    raise
+                ray.shutdown()
+                ray.init(**settings, **self._options)
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ def perform(packed: bytes, files: list[Any]) -> Iterator[bytes]:
     """Run the work of a call, and yield its answer. `files` holds the reference of the tool's files, or nothing."""
     work = wire.unpack_work(packed)
     outbox = Outbox(work.batch_seconds, work.batch_bytes)
-    running = _Running(_loop(), _answer(work, files, outbox))
+    running = Running(worker_loop(), _answer(work, files, outbox))
     try:
         while (batch := outbox.take()) is not None:
             yield batch
@@ -50,14 +50,14 @@ def perform(packed: bytes, files: list[Any]) -> Iterator[bytes]:
 
 
 @functools.cache
-def _loop() -> asyncio.AbstractEventLoop:
+def worker_loop() -> asyncio.AbstractEventLoop:
     """The loop of this worker, in a thread that lives as long as it."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="narratoria", daemon=True).start()
     return loop
 
 
-class _Running:
+class Running:
     """A coroutine in the loop of the worker."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Any) -> None:

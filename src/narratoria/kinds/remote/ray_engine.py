@@ -10,16 +10,16 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import narratoria
 from narratoria.errors import EXECUTION_FAILED, NODE_LOST, TIMEOUT, CallFailure
-from narratoria.kinds.placement import Job, Listener
+from narratoria.kinds.placement import FunctionJob, Job, Listener
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.supervisor import ProcessOutcome
-from narratoria.kinds.remote import node, wire
+from narratoria.kinds.remote import node, node_function, wire
 from narratoria.kinds.remote.local_cluster import Connection, RayUnavailable
 from narratoria.kinds.remote.tool_bundle import digest_of, pack
 
@@ -67,12 +67,7 @@ class RayEngine:
 
     async def launch(self, job: Job, listener: Listener) -> ProcessOutcome:
         """Run an executable on a node to its end."""
-        if not self._connection.ready:
-            try:
-                await asyncio.to_thread(self._connection.open)
-                self._connection.take_signals_back()
-            except RayUnavailable as error:
-                raise CallFailure(EXECUTION_FAILED, f"{job.tool}: {error}") from error
+        await self._connected(job)
         work, files = self._work(job), []
         if work.source.digest in self._files:
             files = [self._files[work.source.digest]]
@@ -83,6 +78,34 @@ class RayEngine:
             packed = await asyncio.to_thread(pack, Path(source.folder), "" if source.ours else source.name)
             self._files[source.digest] = self._connection.ray.put(packed)
             return await self._run(job, work, [self._files[source.digest]], listener)
+
+    async def execute(self, job: FunctionJob, listener: Listener) -> Any:
+        """Run a Python function on a node, and return its result or raise what it raised."""
+        await self._connected(job)
+        answer = self._task(node_function.perform_function, job).remote(
+            job.tool,
+            job.handler,
+            job.params,
+            job.call_id,
+            job.state,
+            job.outputs,
+            job.timeout,
+            job.asset_cap,
+            self._batching,
+        )
+        part = await self._hear(job, answer, listener)
+        pickle = self._connection.ray.cloudpickle
+        if isinstance(part, wire.Raised):
+            raise pickle.loads(part.error)
+        return pickle.loads(part.result)
+
+    async def _connected(self, job: Job | FunctionJob) -> None:
+        if not self._connection.ready:
+            try:
+                await asyncio.to_thread(self._connection.open)
+                self._connection.take_signals_back()
+            except RayUnavailable as error:
+                raise CallFailure(EXECUTION_FAILED, f"{job.tool}: {error}") from error
 
     def _work(self, job: Job) -> wire.Work:
         try:
@@ -105,9 +128,9 @@ class RayEngine:
             size,
         )
 
-    def _task(self, job: Job) -> Any:
+    def _task(self, function: Callable[..., Any], job: Job | FunctionJob) -> Any:
         asked = job.resources
-        key = (asked.cpu, asked.gpu, asked.memory, *sorted(asked.custom.items()))
+        key = (function, asked.cpu, asked.gpu, asked.memory, *sorted(asked.custom.items()))
         if key not in self._tasks:
             self._tasks[key] = self._connection.ray.remote(
                 num_cpus=asked.cpu,
@@ -117,11 +140,16 @@ class RayEngine:
                 num_returns="streaming",
                 max_retries=0,
                 _generator_backpressure_num_objects=_AHEAD,
-            )(node.perform)
+            )(function)
         return self._tasks[key]
 
     async def _run(self, job: Job, work: wire.Work, files: list[Any], listener: Listener) -> ProcessOutcome:
-        answer = self._task(job).remote(wire.pack_work(work), files)
+        answer = self._task(node.perform, job).remote(wire.pack_work(work), files)
+        part = await self._hear(job, answer, listener)
+        return wire.outcome_of(part)
+
+    async def _hear(self, job: Job | FunctionJob, answer: Any, listener: Listener) -> Any:
+        """Hand on the parts of an answer, and return the last."""
         incoming = _Incoming()
         try:
             async for parts in self._batches(job, answer):
@@ -136,8 +164,8 @@ class RayEngine:
                         case wire.Arrived():
                             with incoming.whole() as file:
                                 await listener.receive(wire.asset_of(part), part.refusal or file)
-                        case wire.Ended():
-                            return wire.outcome_of(part)
+                        case wire.Ended() | wire.Returned() | wire.Raised():
+                            return part
                         case wire.Refused():
                             raise CallFailure(part.code, f"{job.tool}: {part.message}")
                         case wire.FilesWanted():
@@ -151,7 +179,7 @@ class RayEngine:
             incoming.close()
         raise CallFailure(EXECUTION_FAILED, f"{job.tool}: the node ended its answer without an ending")
 
-    async def _batches(self, job: Job, answer: Any) -> AsyncIterator[list[wire.Part]]:
+    async def _batches(self, job: Job | FunctionJob, answer: Any) -> AsyncIterator[list[wire.Part]]:
         """Yield the parts of an answer as they come; a `CallFailure` tells what became of a node."""
         lost = self._connection.losses
         limit = None if job.timeout is None else job.timeout + _PATIENCE

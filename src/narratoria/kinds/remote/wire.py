@@ -98,7 +98,19 @@ class FilesWanted(msgspec.Struct, frozen=True, array_like=True, tag="files_wante
     """The node lacks the files of the tool; nothing was started."""
 
 
-Part: TypeAlias = Heard | Chunk | Arrived | Ended | Refused | FilesWanted
+class Returned(msgspec.Struct, frozen=True, array_like=True, tag="returned"):
+    """The pickled result of a function."""
+
+    result: bytes
+
+
+class Raised(msgspec.Struct, frozen=True, array_like=True, tag="raised"):
+    """The pickled exception of a function."""
+
+    error: bytes
+
+
+Part: TypeAlias = Heard | Chunk | Arrived | Ended | Refused | FilesWanted | Returned | Raised
 
 _encode_events: Final = msgspec.json.Encoder().encode
 _decode_events: Final = decoder(list[ToolEvent])
