@@ -14,17 +14,17 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from narratoria.events import Done, ToolEvent
+from narratoria.events import ToolEvent
 from narratoria.kinds.environment import environment
 from narratoria.kinds.ndjson import Decoder, Limits, ProtocolFailure
 from narratoria.kinds.process import marks, platform
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.kinds.process.launch import refused
+from narratoria.kinds.process.process_outcome import ProcessOutcome
 
 __all__ = ["EventSink", "ProcessOutcome", "run_process", "sweep"]
 
@@ -36,34 +36,6 @@ WarmStart = Callable[[int, bytes, marks.Environment, Path | None], Awaitable[pla
 _BUSY_TRIES: Final = 20
 _BUSY_PAUSE: Final = 0.01
 _KILL_PATIENCE: Final = 5.0
-
-
-@dataclass(frozen=True)
-class ProcessOutcome:
-    """The ending of a process, its `done` event and its stderr. The caller judges it."""
-
-    exit_code: int | None
-    """None when a signal ended it, or when the host ignores SIGCHLD, so that it is unknown."""
-    signal: int | None
-    done: Done | None
-    failure: ProtocolFailure | None
-    timed_out: bool
-    stderr: str
-    """The end of its stderr, bounded by `Limits.stderr_bytes`."""
-    duration: float
-    after_done: int
-    """Bytes written after `done`; they were ignored."""
-    lingered: bool
-    """It did not exit by itself after `done` (or after closing its output), and was ended."""
-    crlf: bool = False
-    after_done_line: int = 0
-    after_done_head: bytes = b""
-    """The beginning of the first line after `done`."""
-    pid: int = 0
-    closed_stdout: bool = False
-    """It closed its output while it ran on, without `done`."""
-    cold: str = ""
-    """The reason why a warm start was not possible."""
 
 
 async def run_process(
