@@ -449,3 +449,20 @@ def test_a_session_s_drafts_hand_out_the_session_s_resources() -> None:
     draft = session.draft()
     assert draft.resources.get(Filesystem).read_text("a.txt") == "a"
     assert draft.resources.filesystem is draft.resources.get(Filesystem)
+
+
+async def test_a_call_that_succeeds_closes_what_was_made_for_it_and_one_that_fails_too() -> None:
+    session = Session()
+    session.resources.bind(Door, Door, "tool_call")
+    opened: list[Door] = []
+
+    @tool(description="Opens a door.")
+    async def open_door(stuck: bool, context: ToolContext) -> ToolResult[None]:
+        opened.append(context.resources.get(Door))
+        return ToolResult.failed("it is stuck") if stuck else ToolResult.ok(None)
+
+    registry = ToolRegistry([open_door])
+    for stuck in (False, True):
+        result = await registry.execute("open_door", {"stuck": stuck}, session=session)
+        assert result.success is not stuck
+    assert [door.closed for door in opened] == [1, 1]
