@@ -192,7 +192,7 @@ def tests_for(module: Path) -> list[list[str]]:
 
 def noticed_by(mutant: Mutant, copy: Path, patience: float) -> str | None:
     """Try a mutant; return the test that noticed it, or None for a survivor."""
-    target = copy / mutant.module.relative_to(SOURCE.parent)
+    target = copy / mutant.module.relative_to(ROOT)
     whole = target.read_text()
     target.write_text(mutant.text)
     try:
@@ -214,7 +214,7 @@ def noticed_by(mutant: Mutant, copy: Path, patience: float) -> str | None:
                 subprocess.Popen(
                     command,
                     cwd=ROOT,
-                    env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+                    env={**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
                     stdout=told,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
@@ -251,7 +251,10 @@ def main() -> int:
     survivors: list[Mutant] = []
     with tempfile.TemporaryDirectory(prefix="narratoria-mutants-") as folder:
         copy = Path(folder)
-        shutil.copytree(SOURCE, copy / "narratoria", ignore=shutil.ignore_patterns("__pycache__"))
+        for beside in ROOT.iterdir():  # stories and examples are found from the package
+            if beside.name != "src":
+                (copy / beside.name).symlink_to(beside)
+        shutil.copytree(SOURCE, copy / "src" / "narratoria", ignore=shutil.ignore_patterns("__pycache__"))
         for number, mutant in enumerate(drawn, chosen.first):
             started = time.monotonic()
             if chosen.list:
