@@ -6,6 +6,7 @@ its arguments, its draft, the judgement of its ending, and its record.
 
 from __future__ import annotations
 
+import asyncio
 import pkgutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from narratoria.errors import NarratoriaError
 from narratoria.events import Asset, JsonObject, ToolEvent
 from narratoria.extras import absent, needed
+from narratoria.session.stopped_clock import StoppedClock
 from narratoria.tools.node_resources import Resources
 
 if TYPE_CHECKING:
     from narratoria.kinds.ndjson import Limits
     from narratoria.kinds.process.supervisor import ProcessOutcome
+    from narratoria.session import Draft
     from narratoria.tools.tool import Tool
 
 EngineName: TypeAlias = Literal["local", "ray"]
@@ -74,6 +77,13 @@ class Listener(Protocol):
 class Engine(Protocol):
     """Runs processes on other machines."""
 
+    @property
+    def ready(self) -> bool:
+        """True once a call need not wait for the engine itself."""
+
+    async def prepare(self) -> None:
+        """Wait until it is ready; a `CallFailure` says why it never will be."""
+
     async def launch(self, job: Job, listener: Listener) -> ProcessOutcome:
         """Run an executable to its end. When cancelled, its process group is ended before the exception goes on."""
 
@@ -85,6 +95,15 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """End the engine, and what it started."""
+
+
+async def prepared(engine: Engine, draft: Draft) -> None:
+    """Wait until an engine is ready. The time limits of the call and of its plan stand still meanwhile."""
+    await asyncio.sleep(0)  # the pipeline arms the limits of a call that waits
+    plans = draft.root.approvals.limits
+    with StoppedClock().standstill() as hold:
+        hold([*draft.limits, *(limit for each in plans for limit in each)])
+        await engine.prepare()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -12,13 +13,19 @@ from click.testing import CliRunner
 
 from narratoria.cli.call import call
 from narratoria.errors import NarratoriaError, StoryInvalid, ToolValidationError
+from narratoria.events import Done
 from narratoria.kinds.compose import sequence
 from narratoria.kinds.load import load_tool
-from narratoria.kinds.placement import choose, engine_for
+from narratoria.kinds.placement import FunctionJob, Job, Listener, choose, engine_for
+from narratoria.kinds.process.supervisor import ProcessOutcome
 from narratoria.kinds.remote.ray_engine import RayEngine
 from narratoria.kinds.remote.remote import remote
 from narratoria.play.game import story_registry
 from narratoria.play.story import Story
+from narratoria.run.plan import PlanDocument
+from narratoria.run.plan_executor import PlanExecutor
+from narratoria.run.registry import ToolRegistry
+from narratoria.session import Session
 from narratoria.tools.node_resources import Resources
 from narratoria.tools.tool import Tool
 
@@ -91,3 +98,35 @@ def test_without_the_extra_the_error_names_the_command(
     assert "narratoria[ray]" in str(refused.exception or refused.output)
     confused = CliRunner().invoke(call, [str(tmp_path / "painter"), "--engine", "local", "--ray", "auto"])
     assert "--engine local uses none" in confused.output
+
+
+class SlowEngine:
+    """An engine that takes a while to be ready, and says of each process that it was well."""
+
+    ready = False
+
+    async def prepare(self) -> None:
+        await asyncio.sleep(0.6)
+
+    async def launch(self, job: Job, listener: Listener) -> ProcessOutcome:
+        done = Done(version="0", ok=True, summary=f"{job.tool} with {job.resources.told()}")
+        return ProcessOutcome(0, None, done, None, False, "", 0.1, 0, False)
+
+    async def execute(self, job: FunctionJob, listener: Listener) -> Any:
+        raise AssertionError("no function is called here")
+
+    def start(self) -> None: ...
+    def close(self) -> None: ...
+
+
+async def test_time_limits_stand_still_while_the_engine_starts(tmp_path: Path) -> None:
+    placed = remote(painter(tmp_path), SlowEngine(), Resources(gpu=2))
+    plan = PlanDocument.from_json('{"requestId": "r", "tools": [{"toolId": "a", "toolPath": "painter"}]}')
+    ran = await PlanExecutor(ToolRegistry([placed]), Session(), plan_timeout=0.5).execute(plan)
+    assert ran.success, ran
+
+
+async def test_a_call_elsewhere_is_judged_here(tmp_path: Path) -> None:
+    placed = remote(painter(tmp_path), SlowEngine(), Resources(gpu=2))
+    result = await ToolRegistry([placed]).execute("painter", {})
+    assert result.message == "painter with cpu 1, gpu 2"

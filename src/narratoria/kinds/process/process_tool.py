@@ -24,7 +24,7 @@ from narratoria.kinds.environment import Named, environment, given, named, unset
 from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
 from narratoria.kinds.manifest import Manifest, load_manifest
 from narratoria.kinds.ndjson import Limits
-from narratoria.kinds.placement import Engine, Job, engine_for
+from narratoria.kinds.placement import Engine, Job, engine_for, prepared
 from narratoria.kinds.process.crash_lines import last_words
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, command_for, tool_command
@@ -212,6 +212,8 @@ class _Process:
         self, engine: Engine, params: JsonObject, context: ToolContext, conversation: _Output
     ) -> ProcessOutcome:
         """Run the executable by an engine."""
+        if not engine.ready:
+            await prepared(engine, context.session)
         request = request_for(self.manifest, params, context)
 
         def run(env: dict[bytes, bytes]) -> Awaitable[ProcessOutcome]:

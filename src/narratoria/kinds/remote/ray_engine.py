@@ -59,6 +59,20 @@ class RayEngine:
         """Connect to the cluster, or start one; it blocks for seconds."""
         self._connection.open()
 
+    @property
+    def ready(self) -> bool:
+        """True once it is connected."""
+        return self._connection.ready
+
+    async def prepare(self) -> None:
+        """Wait for the connection."""
+        if not self._connection.ready:
+            try:
+                await asyncio.to_thread(self._connection.open)
+                self._connection.take_signals_back()
+            except RayUnavailable as error:
+                raise CallFailure(EXECUTION_FAILED, str(error)) from error
+
     def close(self) -> None:
         """End the connection, and a cluster of our own with all that runs there."""
         self._tasks.clear()
@@ -67,7 +81,7 @@ class RayEngine:
 
     async def launch(self, job: Job, listener: Listener) -> ProcessOutcome:
         """Run an executable on a node to its end."""
-        await self._connected(job)
+        await self.prepare()
         work, files = self._work(job), []
         if work.source.digest in self._files:
             files = [self._files[work.source.digest]]
@@ -81,7 +95,7 @@ class RayEngine:
 
     async def execute(self, job: FunctionJob, listener: Listener) -> Any:
         """Run a Python function on a node, and return its result or raise what it raised."""
-        await self._connected(job)
+        await self.prepare()
         answer = self._task(node_function.perform_function, job).remote(
             job.tool,
             job.handler,
@@ -98,14 +112,6 @@ class RayEngine:
         if isinstance(part, wire.Raised):
             raise pickle.loads(part.error)
         return pickle.loads(part.result)
-
-    async def _connected(self, job: Job | FunctionJob) -> None:
-        if not self._connection.ready:
-            try:
-                await asyncio.to_thread(self._connection.open)
-                self._connection.take_signals_back()
-            except RayUnavailable as error:
-                raise CallFailure(EXECUTION_FAILED, f"{job.tool}: {error}") from error
 
     def _work(self, job: Job) -> wire.Work:
         try:

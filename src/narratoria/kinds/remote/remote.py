@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from narratoria.errors import ToolValidationError
 from narratoria.kinds.conversation import Conversation
-from narratoria.kinds.placement import Engine, FunctionJob
+from narratoria.kinds.placement import Engine, FunctionJob, prepared
 from narratoria.state import plain
 from narratoria.tools.node_resources import Resources
 from narratoria.tools.read_only import held_to_reading
@@ -51,6 +51,8 @@ class _Function:
     resources: Resources
 
     async def run(self, params: Any, *, context: ToolContext) -> ToolResult[Any]:
+        if not self.engine.ready:
+            await prepared(self.engine, context.session)
         job = FunctionJob(
             self.tool.name,
             self.tool.handler,
