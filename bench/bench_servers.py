@@ -230,6 +230,9 @@ async def thousand(found: list[Server]) -> list[float]:
 
 async def takeover(url: str, folder: Path) -> float:
     with servers(url, folder, 2) as (first, second):
+        while "narratoria_peers 1" not in str(await ask(second, "GET", "/metrics")):
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(3)  # both have started, covers are drawn
         session = (await ask(first, "POST", "/sessions", {"story": "room"}))["id"]
         await ask(first, "POST", f"/sessions/{session}/prompt", {"prompt": "sleep"})
         await asyncio.sleep(0.7)

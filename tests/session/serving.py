@@ -248,7 +248,7 @@ def wait_until(true: Any, seconds: float = 30) -> float:
     begun = time.monotonic()
     while not true():
         assert time.monotonic() - begun < seconds, f"not within {seconds} s"
-        time.sleep(0.02)  # it happens in another process
+        time.sleep(0.05)  # it happens in another process
     return time.monotonic() - begun
 
 

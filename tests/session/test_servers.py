@@ -21,6 +21,7 @@ from narratoria.store.postgres import PostgresStore
 pytestmark = pytest.mark.postgres
 
 
+@pytest.mark.slow
 def test_one_server_plays_and_the_other_shows_it(postgres_database: str, tmp_path: Path) -> None:
     with two_servers(postgres_database, tmp_path) as (a, b):
         session = a.begin()
@@ -38,11 +39,11 @@ def test_one_server_plays_and_the_other_shows_it(postgres_database: str, tmp_pat
 
 @pytest.fixture
 def slow_mill(tmp_path: Path) -> Path:
-    """The mill, with stones that take their time: a turn lasts for more than a second."""
+    """The mill, with stones that take their time: a turn lasts for more than two seconds."""
     story = tmp_path / "slow" / "mill"
     shutil.copytree(MILL, story)
     grind = story / "tools" / "grind"
-    grind.write_text(grind.read_text().replace("time.sleep(0.003)", "time.sleep(0.3)"))
+    grind.write_text(grind.read_text().replace("time.sleep(0.003)", "time.sleep(0.5)"))
     return story
 
 

@@ -70,6 +70,8 @@ _TAKE: Final = f"""INSERT INTO leases AS l (session, server, epoch) VALUES (?, ?
 _HOLDER: Final = f"""SELECT v.id, v.name, v.serving, {_LOCKED} FROM leases l JOIN servers v ON v.id = l.server
     WHERE l.session = ? AND v.expires > clock_timestamp()"""  # noqa: S608 - our own words
 
+_ELSEWHERE: Final = f"""SELECT v.id FROM leases l JOIN servers v ON v.id = l.server
+    WHERE l.session = ? AND v.serving AND v.id <> ? AND {ALIVE}"""  # noqa: S608 - our own words
 _PEER: Final = (
     f"SELECT v.id FROM servers v WHERE v.serving AND v.id <> ? AND {ALIVE} ORDER BY random() LIMIT 1"  # noqa: S608
 )
@@ -188,8 +190,8 @@ class Keeper:
 
     def elsewhere(self, session_id: str) -> str | None:
         """Return the id of another server that has a session now."""
-        rows = self.run(lambda database: database.execute(_HOLDER, (session_id,)))
-        return next((str(row[0]) for row in rows if row[2] and row[0] != self.id), None)
+        rows = self.run(lambda database: database.execute(_ELSEWHERE, (session_id, self.id)))
+        return str(rows[0][0]) if rows else None
 
     def peer(self) -> str | None:
         """Return the id of some other server that is alive."""
