@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import math
 import mmap
 import os
 import resource
@@ -39,6 +40,7 @@ MOST_BYTES: Final = 512 << 20
 START_PATIENCE: Final = 10.0
 FORK_PATIENCE: Final = 5.0
 _MOST_FAILURES: Final = 3
+_PAUSE: Final = 60.0
 _MOST_VERDICTS: Final = 256
 _PER_CALL: Final = frozenset(
     name.encode() for name in ("TMPDIR", "TEMP", "TMP", "TRACEPARENT", "TRACESTATE", marks.COOKIE)
@@ -115,10 +117,11 @@ class _Ended(Exception):
 
 @dataclass
 class _Verdict:
-    """The reason not to fork a script, which holds until one of these files changes."""
+    """The reason not to fork a script. It holds until a file changes, or the time is up."""
 
     reason: str
     files: list[bytes] = field(default_factory=list)
+    until: float = math.inf
 
 
 _lock = threading.RLock()
@@ -133,7 +136,7 @@ async def _ready_server(
     with _lock:
         verdict = _verdicts.get(key)
         if verdict is not None:
-            if not _changed(verdict.files):
+            if time.monotonic() < verdict.until and not _changed(verdict.files):
                 raise Cold(verdict.reason)
             del _verdicts[key]
         server = _servers.get(key)
@@ -211,6 +214,7 @@ class _Server:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.key = key
+        self.script = script.script
         self.ready = False
         self.files: list[bytes] = []
         self.bytes = 0
@@ -259,7 +263,9 @@ class _Server:
         except BlockingIOError:
             if time.monotonic() < self.used + START_PATIENCE:
                 raise Cold("") from None  # another call waits for it
-            self._judge(f"its modules were not imported within {START_PATIENCE:g} s")
+            file = os.fsencode(self.script)
+            late = f"its modules were not imported within {START_PATIENCE:g} s"
+            self._judge(late, [b"%s %s" % (_signature(file), file)])
         except OSError:
             said = b""
         word, *more = said.split(b"\0")
@@ -268,7 +274,7 @@ class _Server:
         if word != READY:
             with contextlib.suppress(BlockingIOError):
                 while more_said := self.control.recv(LARGEST):  # a traceback comes line by line
-                    said = more_said
+                    said += more_said
             last_line = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
             raise self._failed(
                 f"its server ended at its start: {last_line}" if last_line else "its server ended"
@@ -293,12 +299,15 @@ class _Server:
         raise Cold(reason)
 
     def _failed(self, how: str) -> Cold:
-        """Give the server up; after some failures in a row, for good."""
+        """Give the server up; after some failures in a row, try no other for a while."""
         with _lock:
+            if not self._retired:  # else several calls waited for it
+                _failures[self.key] = _failures.get(self.key, 0) + 1
             self.retire()
-            _failures[self.key] = count = _failures.get(self.key, 0) + 1
-            if count >= _MOST_FAILURES:
-                _verdicts[self.key] = _Verdict(f"its server failed {count} times; {how}")
+            if _failures.get(self.key, 0) >= _MOST_FAILURES:
+                del _failures[self.key]
+                reason = f"its server failed {_MOST_FAILURES} times; {how}"
+                _verdicts[self.key] = _Verdict(reason, until=time.monotonic() + _PAUSE)
         return Cold(how)
 
     # --- calls ----------------------------------------------------------------------------------------
@@ -325,8 +334,11 @@ class _Server:
             self.calls += 1
         try:
             try:
-                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the link tells it too
-                    socket.send_fds(self.control, [request], [*theirs, other.fileno()])
+                socket.send_fds(self.control, [request], [*theirs, other.fileno()])
+            except BlockingIOError:
+                raise Cold("") from None  # many wait
+            except OSError:  # it has ended, which the link tells too
+                other.close()
             finally:
                 other.close()
                 for fd in theirs:
