@@ -61,8 +61,9 @@ class ExploredStory:
     def case(self, aim: Aim) -> Case:
         return self.rules[aim[0]].cases[aim[1]]
 
-    def is_final(self, aim: Aim) -> bool:
-        return self.rules[aim[0]].is_final(self.case(aim))
+    def ends(self, aim: Aim) -> bool:
+        """Tell if this case ends the story."""
+        return "ending" in self.case(aim).patch
 
     def learn(self, aims: Sequence[Aim], before: JsonObject, after: JsonObject) -> None:
         """Note the cases that answered a turn; one that answered alone has made the change."""
@@ -149,7 +150,7 @@ class ExploredStory:
     def _order(self, aim: Aim, ends_first: bool) -> tuple[bool, ...]:
         rule, case = self.rules[aim[0]], self.case(aim)
         is_known = any(self.reached[rule.id, at] for at in range(len(rule.cases)))
-        return rule.is_final(case) != ends_first, case.acts, is_known
+        return self.ends(aim) != ends_first, case.acts, is_known
 
     # --- ways ----------------------------------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ class ExploredStory:
         acting = [
             (aim, self._when[aim], change)
             for aim, change in self.changes.items()
-            if self.case(aim).acts and not self.is_final(aim)
+            if self.case(aim).acts and not self.ends(aim)
         ]
         avoided = {aim for at, aim in self._no_step if at == here}
         return self._ways.find(
