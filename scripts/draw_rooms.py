@@ -71,7 +71,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "kinds": {
         "shared by kinds": "process.marks catalogue_updates composed_names foreign_names line_faults "
-        "outside_effect redaction",
+        "outside_effect redaction sandbox",
         "manifests": "environment manifest from_manifest load",
         "the protocol of tools": "ndjson conversation",
         "in this process": "function plain_function shared_arguments composed_results composed_times compose",
@@ -144,8 +144,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "cli": {
         "input and output": "output stdin_lines line_editor sixel pictures signals completion exporting skeletons",
-        "options of several commands": "env_option engine_option narrators_option approval_options source_options "
-        "skills_option session_options request_options",
+        "options of several commands": "env_option sandbox_option engine_option narrators_option approval_options "
+        "source_options skills_option session_options request_options",
         "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "
         "interrupts terminal_commands check_story",
         "commands": "store_move call check doctor mcp model new plans schema skills tools narrate play replay_command "

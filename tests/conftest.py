@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import http.server
 import json
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -58,6 +59,16 @@ def chosen_engine(pytestconfig: pytest.Config) -> Iterator[None]:
         yield
     finally:
         take_back()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stories_are_our_own() -> Iterator[None]:
+    """The tests write their stories themselves, and let tools leave marks beside them: they are their authors, who say
+    so. What a sandbox does to a story of somebody else is shown where this is taken back.
+    """
+    os.environ["NARRATORIA_SANDBOX"] = "trusted"
+    yield
+    del os.environ["NARRATORIA_SANDBOX"]
 
 
 PETS = {

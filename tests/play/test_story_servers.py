@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from narratoria.errors import StoryInvalid
+from narratoria.events import CallFinished
 from narratoria.play import history
 from narratoria.play.game import Game
 from narratoria.play.story import Story
@@ -187,3 +188,27 @@ async def test_a_secret_of_a_server_is_in_no_file_of_the_journal(folder: Path, t
     assert secret not in records
     kept = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert not [path for path in kept if secret.encode() in path.read_bytes()]
+
+
+async def test_a_server_of_a_story_runs_in_the_sandbox(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NARRATORIA_SANDBOX")
+    (folder / "server.py").write_bytes(SERVER.read_bytes())
+    (folder / "servers.json").write_text(
+        json.dumps({"mcpServers": {"trial": {"command": sys.executable, "args": ["server.py"]}}})
+    )
+    (folder / "story.toml").write_text('mcp = "servers.json"\n' + STORY)
+    game, journal, store = await begun(Story.load(folder), tmp_path)
+    try:
+        await game.prompt("keep it")
+        await game.prompt("write note")
+        await journal.flush()
+        records = [record.event for record in store.read(game.session.id)]
+    finally:
+        await game.close()
+        await journal.close()
+        store.close()
+    ended = {one.tool: one.ok for one in records if isinstance(one, CallFinished)}
+    assert ended == {"trial.echo": True, "trial.write": False}
+    assert not (tmp_path / "note.txt").exists()

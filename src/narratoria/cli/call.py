@@ -23,6 +23,7 @@ from narratoria.cli.engine_option import engine_option
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
 from narratoria.cli.request_options import given_object, request_options
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.skills_option import known_skills, skills_option
 from narratoria.cli.source_options import opened_sources, source_of, source_options
 from narratoria.errors import NOT_EXECUTABLE, ToolValidationError
@@ -77,6 +78,7 @@ STDERR_COLUMNS: Final = 1000
 @approval_options
 @engine_option
 @env_option
+@sandbox_option
 @source_options
 @skills_option
 def call(

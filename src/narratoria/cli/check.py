@@ -16,6 +16,7 @@ from narratoria.cli.completion import TARGET
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, styled
 from narratoria.cli.request_options import given_object, request_options
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.conformance import Judgement, Report, RequestParts, check_tool
 from narratoria.conformance.ci_reports import github_annotations, junit_xml
 from narratoria.errors import NarratoriaError
@@ -37,6 +38,7 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("�
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write a JUnit XML report.")
 @click.option("--github", is_flag=True, help="Print GitHub annotations for what fails.")
 @env_option
+@sandbox_option
 def check(
     targets: tuple[Path, ...],
     input_: str | None,

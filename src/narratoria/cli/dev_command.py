@@ -21,6 +21,7 @@ from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.output import console, printable, styled
 from narratoria.cli.play_tables import is_no_notice
 from narratoria.cli.request_options import given_object, request_options
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.conformance import check_tool
 from narratoria.errors import NarratoriaError, StoryInvalid, ToolValidationError
 from narratoria.events import (
@@ -64,6 +65,7 @@ _LONGEST: Final = 300  # characters of a line
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @env_option
+@sandbox_option
 def dev(
     target: str,
     at: str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
@@ -23,6 +24,7 @@ from narratoria.errors import NarratoriaError
 from narratoria.extras import EXTRAS, absent, install_command
 from narratoria.kinds.browser import NAMES
 from narratoria.kinds.process import marks, orphans, warm_servers
+from narratoria.kinds.process.confinement import told, tried_walls
 from narratoria.store.default_store import default_store
 from narratoria.store.store import data_home
 
@@ -82,6 +84,7 @@ def examine() -> Iterator[Finding]:
     yield _browser()
     yield _custody()
     yield _warm()
+    yield _sandbox()
     yield from (_language(name, *needs) for name, needs in _LANGUAGES.items())
 
 
@@ -182,6 +185,19 @@ def _warm() -> Finding:
         f"forked from at most {warm_servers.MOST_SERVERS} servers, {warm_servers.MOST_BYTES >> 20} MiB in all"
     )
     return Finding("warm tools", "ok", says)
+
+
+def _sandbox() -> Finding:
+    """Tell which walls of the strict sandbox this system can put up; it is tried."""
+    try:
+        holds, missing = asyncio.run(tried_walls("strict"))
+    except NarratoriaError as error:
+        return Finding("sandbox", "broken", str(error), "narratoria call TOOL --sandbox trusted runs without")
+    says = "; ".join(f"{wall}: {by}" for wall, by in holds.items())
+    if missing:
+        says = f"missing: {told(missing)}" + (f"; there: {says}" if says else "")
+        return Finding("sandbox", "missing", says, "see docs/sandbox.md; strict tools are refused here")
+    return Finding("sandbox", "ok", says)
 
 
 def _language(name: str, programs: Sequence[str], fix: str) -> Finding:

@@ -14,6 +14,7 @@ import click
 
 from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.env_option import env_option
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.source_options import source_options
 from narratoria.errors import NarratoriaError
@@ -86,6 +87,7 @@ class _AddressType(click.ParamType[Address]):
 )
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission that tools ask for.")
 @env_option
+@sandbox_option
 @source_options
 @skills_option
 def mcp(

@@ -19,6 +19,7 @@ from narratoria.cli.engine_option import engine_option
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, styled
 from narratoria.cli.plan_progress import PlanProgress
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.skills_option import known_skills, say_problems, skills_option
 from narratoria.cli.source_options import opened_sources, source_of, source_options
 from narratoria.errors import PlanRejected
@@ -87,6 +88,7 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
 @approval_options
 @engine_option
 @env_option
+@sandbox_option
 @source_options
 @skills_option
 @click.option(

@@ -17,6 +17,7 @@ from narratoria.cli.env_option import env_option
 from narratoria.cli.line_editor import LineInterrupted
 from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.play_tables import JsonTable, TerminalTable
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.source_options import source_options
 from narratoria.cli.stdin_lines import in_daemon_thread
@@ -55,6 +56,7 @@ DEFAULT_STORY = "lighthouse"
 @approval_options
 @engine_option
 @env_option
+@sandbox_option
 @source_options
 @skills_option
 def play(

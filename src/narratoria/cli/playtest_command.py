@@ -13,6 +13,7 @@ from narratoria.cli.completion import STORY
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import console, print_json, printable, styled
 from narratoria.cli.play import open_game
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.session_options import counted
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.process.custody import custody, sweep
@@ -37,6 +38,7 @@ _KEPT = 5  # faults that are played again and saved
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON document.")
 @env_option
+@sandbox_option
 def playtest_command(story: str, players: int, turns: int, seed: int, save: bool, as_json: bool) -> int:
     """Let random players play STORY, and report what they ran into.
 

@@ -16,6 +16,7 @@ from narratoria.cli import FAILED
 from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import console, page, print_json, printable, styled
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.session_options import ask, counted, opened_store, yes_option
 from narratoria.events import SessionStarted
 from narratoria.kinds.process.custody import sweep
@@ -53,6 +54,7 @@ MOST_SHOWN: Final = 100
 @yes_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per turn; with --verify, one in all.")
 @env_option
+@sandbox_option
 def replay(session: str, verify: bool, story: str | None, speed: float, yes: bool, as_json: bool) -> int:
     """Show SESSION again as it was played. No process is started and no model is asked."""
     with opened_store() as store:

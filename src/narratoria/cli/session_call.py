@@ -15,6 +15,7 @@ from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import console, print_json, read_object, styled
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.session_options import (
     as_json_option,
     ask,
@@ -74,6 +75,7 @@ MARKS: Final = {"completed": "✓", "failed": "✗", "timeout": "⧖", "skipped"
 @yes_option
 @as_json_option
 @env_option
+@sandbox_option
 def call_(
     session: str,
     call: str | None,

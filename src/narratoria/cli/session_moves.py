@@ -16,6 +16,7 @@ from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.play import open_game
 from narratoria.cli.play_tables import tell, turn_document
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.session_options import (
     as_json_option,
     ask,
@@ -127,6 +128,7 @@ imported_option = click.option(
 @click.argument("session", type=SESSION)
 @story_option
 @env_option
+@sandbox_option
 @imported_option
 @yes_option
 @as_json_option
@@ -172,6 +174,7 @@ def redo_(session: str, force: bool, as_json: bool) -> None:
 @narrators_option()
 @story_option
 @env_option
+@sandbox_option
 @approve_option
 @yes_option
 @as_json_option
@@ -284,6 +287,7 @@ def add(session: str, name: str, as_json: bool) -> None:
 @click.argument("name")
 @story_option
 @env_option
+@sandbox_option
 @imported_option
 @yes_option
 @as_json_option

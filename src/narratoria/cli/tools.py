@@ -15,6 +15,7 @@ from narratoria.cli import FAILED
 from narratoria.cli.completion import STORY
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import console, print_json, styled
+from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.skills_option import known_skills, skills_option
 from narratoria.cli.source_options import opened_sources, source_options
 from narratoria.errors import NarratoriaError
@@ -90,6 +91,7 @@ class Listing:
 @skills_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with the schemas.")
 @env_option
+@sandbox_option
 def tools(
     folders: Sequence[Path],
     story: str | None,

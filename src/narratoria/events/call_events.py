@@ -132,6 +132,8 @@ class CallFinished(RuntimeEvent, tag="call_finished", frozen=True, kw_only=True)
     operation: str | None = None
     sent: JsonObject | None = None
     sent_state: bool = False  # the state was part of the request
+    sandbox: JsonObject | None = None
+    """The `profile` it ran in, and the walls of it that were `missing`, with the reasons; None outside a sandbox."""
 
     @property
     def verdict(self) -> str | None:

@@ -56,6 +56,9 @@ class Conversation:
         self.folder = folder
         self.error: ToolErrorEvent | None = None
 
+    within: tuple[Path, ...] | None = None
+    """The only folders that assets are read from; None where the tool can read what we can."""
+
     def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
         """Hand events to the draft; whoever reads them reads no further while the returned awaitable is pending."""
         kinds = list(map(type, events))
@@ -94,7 +97,9 @@ class Conversation:
     async def _accepted(self, event: Asset) -> AssetStored | AssetDenied:
         draft, call_id, kind = self.context.session, self.context.call_id, self.context.tool.kind
         if kind.local_files:
-            return await asyncio.to_thread(accept_asset, draft, call_id, event, self.folder, self.clean)
+            return await asyncio.to_thread(
+                accept_asset, draft, call_id, event, self.folder, self.clean, within=self.within
+            )
         reason = (
             f"asset {quoted(event.asset_id)}: {printable(event.path.encode())} was not read: a tool of the kind "
             f"{kind.name} does not write files on this machine"

@@ -15,6 +15,7 @@ from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.json_lines import line_of
 from narratoria.kinds.environment import named
+from narratoria.kinds.sandbox import ProfileName
 from narratoria.strict_json import read_file, with_integers
 from narratoria.tools import schema
 from narratoria.tools.contract import effects_from_data, preconditions_from_data
@@ -66,6 +67,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     examples: list[ManifestExample] = msgspec.field(default_factory=list)
     operation: str = "run"
     limits: ManifestLimits | None = None
+    sandbox: ProfileName | None = None
+    """The walls it wants to run behind; its place, or a person, may ask for stricter ones."""
     env: list[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(=|$)")]] = msgspec.field(
         default_factory=list
     )

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -16,6 +16,7 @@ from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
 from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_server_file, servers_from_data
 from narratoria.kinds.openapi.api_file import ApiFile, ApisInvalid, apis_from_data
+from narratoria.kinds.sandbox import story_around
 from narratoria.narrator.roster import NARRATORS, USUAL
 from narratoria.play.story_approvals import DEFAULT, ApprovalRules
 from narratoria.play.story_keys import KEYS, PanelTable
@@ -110,10 +111,16 @@ class StoryFile:
                 path = (folder / given).resolve()
                 if not path.is_relative_to(folder):
                     raise self.fail("mcp", f"{given!r} is no file inside the story's folder")
-                return read_server_file(path, cwd=folder)
-            return servers_from_data(given, where=f"{self.path}: mcp", folder=folder, cwd=folder)
+                return self._sandboxed(read_server_file(path, cwd=folder))
+            found = servers_from_data(given, where=f"{self.path}: mcp", folder=folder, cwd=folder)
+            return self._sandboxed(found)
         except ServersInvalid as error:
             raise self.fail("mcp", str(error)) from None
+
+    def _sandboxed(self, found: ServerFile) -> ServerFile:
+        """Return the servers as those of this story, whose programs run in its sandbox."""
+        story = story_around(self.path)
+        return replace(found, servers=tuple(replace(one, story=story) for one in found.servers))
 
     def apis(self) -> ApiFile:
         """Return the OpenAPI documents: the one that `openapi` names, or those of the tables `[openapi.NAME]`."""

@@ -251,6 +251,7 @@ def call_finished(
         operation=note.operation,
         sent=note.sent,
         sent_state=note.sent_state,
+        sandbox=note.sandbox,
     )
 
 

@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -116,9 +116,11 @@ class AssetStore:
         base: Path | None = None,
         clean: Callable[[bytes], bytes] | None = None,
         arrived: Path | str | None = None,
+        within: Sequence[Path] | None = None,
     ) -> AssetStored:
         """Check the file that an event names and keep a copy, which goes through `clean`; raise `AssetRefused` with the
-        reason. `arrived` is the content of a file that lies on another machine, or the reason why it did not come.
+        reason. `arrived` is the content of a file that lies on another machine, or the reason why it did not come. With
+        `within`, it must lie in one of these folders: the tool may not read others, and we may.
         """
         if not asset.asset_id.strip():
             raise AssetRefused("asset: assetId is empty; give each asset a name of its own")
@@ -128,7 +130,7 @@ class AssetStore:
                 f"use one like image/png"
             )
         path = Path(asset.path) if base is None else base / asset.path
-        digest, size = self._copy(asset.asset_id, path, asset.media_type, clean, arrived)
+        digest, size = self._copy(asset.asset_id, path, asset.media_type, clean, arrived, within)
         return AssetStored(
             call=call,
             asset_id=asset.asset_id,
@@ -172,9 +174,14 @@ class AssetStore:
         media_type: str,
         clean: Callable[[bytes], bytes] | None,
         arrived: Path | str | None,
+        within: Sequence[Path] | None,
     ) -> tuple[str, int]:
         where = f"asset {quoted(asset_id)}: {shown(path)}"
         with _opened(asset_id, path, self.cap, arrived) as source:
+            if within is not None and not _lies_within(source, within):
+                raise AssetRefused(
+                    f"{where} lies where the tool's sandbox lets it read nothing; write it into TMPDIR"
+                )
             head = _read(source, where, HEAD_BYTES)
             if problem := contradiction(media_type, head):
                 raise AssetRefused(f"{where} {problem}; let mediaType say what the file is")
@@ -289,6 +296,14 @@ def _is_of_the_system(fd: int, path: Path, status: os.stat_result) -> bool:
     real = _path_of_descriptor(fd) or os.path.abspath(path)  # noqa: PTH100 - it must not look at the disk
     shared = real.startswith("/dev/shm/")  # noqa: S108 - not used, only told apart
     return real.startswith(tuple(f"{root}/" for root in _OF_THE_SYSTEM)) and not shared
+
+
+def _lies_within(fd: int, folders: Sequence[Path]) -> bool:
+    """Tell if an opened file lies in one of some folders, by the kernel's path of it, whatever links led there."""
+    real = _path_of_descriptor(fd)
+    if real is None or os.fstat(fd).st_nlink == 0:  # it was removed, and its path may be another's by now
+        return False
+    return any(Path(real).is_relative_to(folder.resolve()) for folder in folders)
 
 
 @cache

@@ -22,3 +22,4 @@ class AttemptNote(msgspec.Struct, kw_only=True):
     operation: str | None = None
     sent: JsonObject | None = None
     sent_state: bool = False
+    sandbox: JsonObject | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ def accept_asset(
     base: Path | None = None,
     clean: Callable[[bytes], bytes] | None = None,
     arrived: Path | str | None = None,
+    within: Sequence[Path] | None = None,
 ) -> AssetStored | AssetDenied:
     """Check and copy the file, or what arrived of it from another machine.
 
@@ -33,7 +34,7 @@ def accept_asset(
         reason = f"asset {quoted(event.asset_id)}: already used in the same invocation; ids must be unique"
         return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
     try:
-        stored = draft.root.assets.accept(call_id, event, base, clean, arrived)
+        stored = draft.root.assets.accept(call_id, event, base, clean, arrived, within)
     except AssetRefused as refusal:
         reason = str(refusal) if clean is None else cleaned(str(refusal), clean)
         return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)

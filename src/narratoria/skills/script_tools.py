@@ -95,9 +95,10 @@ def _tool(skill: Skill, path: Path, name: str, surround: Surround | None) -> Any
         f"NARRATORIA_SKILL_ROOT={skill.root}",
         f"NARRATORIA_PYTHON={sys.executable}",
     ]
+    place = path if skill.root is None else skill.root / "SKILL.md"  # it may read the folder of its skill
     if has_manifest(path):
         manifest = msgspec.structs.replace(read_manifest(manifest_path(path)), name=name, skill=skill.name)
-        return process_tool(path, manifest=manifest, env=env, kind=SCRIPT, surround=surround)
+        return process_tool(path, manifest=manifest, env=env, kind=SCRIPT, surround=surround, place=place)
     described = Manifest(
         name=name,
         description=f"Runs {path.name} of the skill {skill.name}. {skill.description}",
@@ -111,6 +112,7 @@ def _tool(skill: Skill, path: Path, name: str, surround: Surround | None) -> Any
         env=[*env, f"{plain_script.COMMAND}={command}"],
         kind=SCRIPT,
         surround=surround,
+        place=place,
     )
     return Tool(
         name,

@@ -144,6 +144,8 @@ FIELDS: Final = {
     "Manifest.kind": "How the tool is reached: `process`, an executable beside the manifest, or another kind.",
     "Manifest.warm": "Whether calls of a Python script are forks of an interpreter that has imported its modules.",
     "settings": "Settings of that kind, for those that need some.",
+    "Manifest.sandbox": "The sandbox it wants to run in: `strict`, `story` or `trusted`, which is none; null: its "
+    "place decides. A manifest cannot ask for less than its place does.",
     "Manifest.env": "Variables it needs beside the standard ones: `NAME`, with the value the person has, "
     "or `NAME=VALUE`.",
     "maxLineBytes": "Bytes in one line; by default 2 MiB.",

@@ -79,6 +79,8 @@ class McpServer:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     settings: ServerSettings = field(default_factory=ServerSettings)
     redaction: Redaction = field(default_factory=Redaction)
+    story: Path | None = None
+    """The folder of the story that names it, if that is not one of ours: its program runs in the story's sandbox."""
 
     @property
     def where(self) -> str:

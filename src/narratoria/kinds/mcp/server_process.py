@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -29,10 +31,15 @@ from narratoria.kinds.environment import environment
 from narratoria.kinds.line_faults import printable
 from narratoria.kinds.mcp.server_file import McpServer
 from narratoria.kinds.process import marks, platform
+from narratoria.kinds.process.cells.cell_pool import cgroup_for
+from narratoria.kinds.process.cells.cgroups import Cgroup
+from narratoria.kinds.process.confinement import CELLS, Confinement, nothing_holds, told, tried_walls, wrapped
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, NotExecutable, ToolMissing, refused
+from narratoria.kinds.sandbox import NETWORK, ProfileName, profile_of
 from narratoria.unicode_text import escaped
 
+_log: Final = logging.getLogger("narratoria")
 MESSAGE_BYTES: Final = 32 * 1024 * 1024
 """Cap on one message of a server."""
 STDERR_BYTES: Final = 64 * 1024
@@ -71,6 +78,7 @@ class ServerProcess:
         self._watch: platform.Watch | None = None
         self._child: platform.Child | None = None
         self._waiting: set[asyncio.Event] = set()
+        self._cgroup: Cgroup | None = None
 
     # --- its life ---------------------------------------------------------------------------------------
 
@@ -85,6 +93,7 @@ class ServerProcess:
         scratch = ""
         try:
             scratch = custody().scratch_folder()
+            await self._tell_walls()
             self._start(loop, call, cookie, scratch)
             to_session, inbox = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             outbox, from_session = anyio.create_memory_object_stream[SessionMessage](0)
@@ -107,9 +116,17 @@ class ServerProcess:
     def _start(self, loop: asyncio.AbstractEventLoop, call: int, cookie: str, scratch: str) -> None:
         server = self.server
         temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), scratch)
-        added = {**temporary, **server.env, marks.COOKIE: cookie}
-        env = {**environment(), **{os.fsencode(name): os.fsencode(value) for name, value in added.items()}}
+        added = {
+            os.fsencode(name): os.fsencode(value)
+            for name, value in {**temporary, **server.env, marks.COOKIE: cookie}.items()
+        }
+        env = {**environment(), **added}
         argv = [self._program(env), *server.args]
+        walls = self._confinement(argv)
+        if walls is not None:
+            env = {**walls.variables(environment(), scratch), **added}
+            self._cgroup = cgroup_for(call, walls.spec(scratch))
+            argv = wrapped(walls, argv, scratch, self._cgroup)
         cwd = None if server.cwd is None else str(server.cwd)
         if cwd is not None and not os.path.isdir(cwd):  # noqa: PTH112
             raise NotExecutable(f"its folder {cwd} does not exist; check `cwd`")
@@ -125,6 +142,33 @@ class ServerProcess:
         os.set_blocking(child.stdout, False)
         os.set_blocking(child.stderr, False)
         self._watch = platform.watch_exit(loop, child.pid, self._on_exit)
+
+    async def _tell_walls(self) -> None:
+        """Log the walls of its profile that this system lacks; one that must not be missing ends it at its start."""
+        profile = profile_of(self._own_profile)
+        if profile.confines:
+            _, missing = await tried_walls(profile.name)
+            if missing:
+                _log.warning(
+                    "%s: it runs in the sandbox %r without %s", self.server.name, profile.name, told(missing)
+                )
+
+    @property
+    def _own_profile(self) -> ProfileName:
+        return "trusted" if self.server.story is None else "story"
+
+    def _confinement(self, argv: list[str]) -> Confinement | None:
+        """Return the walls of its profile: that of a story's server, or the one a person chose; None without any."""
+        server = self.server
+        profile = profile_of(self._own_profile)
+        if not profile.confines:
+            return None
+        tool = Path(argv[0]) if server.story is None else server.story / "story.toml"
+        walls = Confinement.of(profile, argv, tool, asks_network=NETWORK in server.settings.permissions)
+        if not CELLS:
+            walls.check(nothing_holds())
+            return None
+        return walls
 
     def _program(self, env: dict[bytes, bytes]) -> str:
         command = os.path.expanduser(self.server.command)  # noqa: PTH111
@@ -174,6 +218,8 @@ class ServerProcess:
             self._child = None
         self.over = True
         custody().end(call, unreaped=unreaped)
+        if self._cgroup is not None:
+            self._cgroup.remove()
         if not loop.is_closed():
             custody().sweep_soon(loop)
 

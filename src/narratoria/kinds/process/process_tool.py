@@ -10,35 +10,41 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 from weakref import WeakSet
 
 import msgspec
 
 from narratoria import telemetry
-from narratoria.errors import NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
-from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
-from narratoria.kinds.conversation import LAYOUT, Conversation, request_for
-from narratoria.kinds.environment import Named, environment, given, named, unset_of
+from narratoria.errors import NON_ZERO_EXIT, OUTPUT_LIMIT, TIMEOUT, CallFailure, ToolFailure
+from narratoria.events import JsonObject
+from narratoria.kinds.conversation import request_for
+from narratoria.kinds.environment import NOTHING, Named, environment, given, named, unset_of
 from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
 from narratoria.kinds.manifest import Manifest, load_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.placement import Engine, Job, engine_for, prepared
-from narratoria.kinds.process.crash_lines import last_words
+from narratoria.kinds.process.confinement import (
+    CELLS,
+    Confinement,
+    ScratchWatch,
+    nothing_holds,
+    start_in,
+)
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, command_for, tool_command
+from narratoria.kinds.process.process_output import Discreet, Output
 from narratoria.kinds.process.supervisor import ProcessOutcome, WarmStart, run_process
-from narratoria.kinds.process.surroundings import Surround, Surroundings
+from narratoria.kinds.process.surroundings import Surround
+from narratoria.kinds.process.verdict import judge
+from narratoria.kinds.sandbox import NETWORK, Profile, ProfileName, profile_by_place, profile_of, stricter
 from narratoria.session import Session
 from narratoria.session.attempt_note import AttemptNote
 from narratoria.tools.contract import Compensation, Effect
 from narratoria.tools.node_resources import Resources
 from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
-from narratoria.unicode_text import escaped
 
 PROCESS: Final = ToolKind("process", ends_itself=True, returns_its_patches=True, local_files=True)
-_CLOSED: Final = "it had closed its standard output, and lived on"
 
 
 def process_tool(
@@ -52,6 +58,8 @@ def process_tool(
     kind: ToolKind = PROCESS,
     surround: Surround | None = None,
     folder: Path | None = None,
+    sandbox: ProfileName | None = None,
+    place: Path | None = None,
 ) -> Tool[Any, JsonObject]:
     """Make a tool from an executable and the manifest beside it.
 
@@ -60,12 +68,16 @@ def process_tool(
     `cwd` is the folder it runs in, and from which the paths of its assets are read; by default that of this process.
     `kind` and `surround` are for kinds that are made of executables, such as the scripts of a skill; `surround` is
     called before each call for more variables, and for the secrets in them, which are taken out of what it writes.
-    `folder` goes with it where it runs on another machine; by default the folder it lies in.
+    `folder` goes with it where it runs on another machine; by default the folder it lies in. `sandbox` is the profile
+    it runs in, if its place and its manifest do not ask for a stricter one. `place` is the file whose place counts for
+    that, and whose folder it may read then; by default its own.
     Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing is started here.
     """
     path = Path(path)
     command = command_for(path)
     manifest = manifest or load_manifest(path)
+    env = list(env)
+    warm, never_warm = _warm_start(command, surround) if manifest.warm else (None, "")
     process = _Process(
         manifest,
         command,
@@ -76,7 +88,11 @@ def process_tool(
         path.absolute(),
         folder,
         b'"default"' in msgspec.json.encode(manifest.parameters),
-        *(_warm_start(command, surround) if manifest.warm else ()),
+        warm,
+        never_warm,
+        stricter(profile_by_place(place or path), manifest.sandbox, sandbox),
+        named([*(one for one in manifest.env if "=" in one), *env]),
+        (place or path).absolute(),
     )
     return tool_from_manifest(
         manifest,
@@ -150,66 +166,129 @@ class _Process:
     adds_defaults: bool = False
     warm: WarmStart | None = None
     never_warm: str = ""
+    sandbox: ProfileName = "trusted"
+    given: Named = NOTHING
+    """The variables that it gets in a sandbox: none by the word of its manifest alone."""
+    place: Path = Path()
     _told: WeakSet[Session] = field(default_factory=WeakSet, init=False)
     _told_cold: WeakSet[Session] = field(default_factory=WeakSet, init=False)
+    _told_walls: WeakSet[Session] = field(default_factory=WeakSet, init=False)
+    _walls: dict[str, Confinement] = field(default_factory=dict, init=False)
 
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
         if self.surround is None:
-            return await self._run(params, context, _Output(context, self.cwd or _here()))
+            return await self._run(params, context, Output(context, self.cwd or _here()))
         surroundings = self.surround()
-        discreet = _Discreet(context, self.cwd or _here(), surroundings)
+        discreet = Discreet(context, self.cwd or _here(), surroundings)
         try:
             return await self._run(params, context, discreet)
         except ToolFailure as failure:
             raise surroundings.failure(failure) from None
 
     async def _run(
-        self, params: JsonObject, context: ToolContext, conversation: _Output
+        self, params: JsonObject, context: ToolContext, conversation: Output
     ) -> ToolResult[JsonObject]:
-        if self.asked.names:
-            self._tell_unset(context)
         engine = engine_for(context.tool)
-        if engine is None:
-            outcome = await self._run_here(params, context, conversation)
-        else:
-            outcome = await self._run_elsewhere(engine, params, context, conversation)
+        profile = profile_of(self.sandbox)
+        walls = self._confinement(profile, context, away=engine is not None) if profile.confines else None
+        if self.asked.names:
+            self._tell_unset(context) if walls is None else self._tell_withheld(context, profile)
+        try:
+            if engine is not None:
+                outcome = await self._run_elsewhere(engine, params, context, conversation)
+            elif walls is None:
+                outcome = await self._run_here(params, context, conversation)
+            else:
+                outcome = await self._run_confined(walls, params, context, conversation)
+        except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
+            raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
         settled = conversation.settled(outcome)
         if context.session.root.recording:
             self._note(settled, params, context)
-        return self.judge(settled, conversation, context)
+        return judge(self.manifest.name, settled, conversation, context)
 
     async def _run_here(
-        self, params: JsonObject, context: ToolContext, conversation: _Output
+        self, params: JsonObject, context: ToolContext, conversation: Output
     ) -> ProcessOutcome:
         """Run the executable on this machine."""
         env = environment(self.asked)
         async with _scratch_folder() as scratch:
             own = dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))
-            request = request_for(self.manifest, params, context)
-
-            def run(env: dict[bytes, bytes]) -> Awaitable[ProcessOutcome]:
-                return run_process(
-                    self.command,
-                    request,
-                    tool=self.manifest.name,
-                    on_events=conversation.hear,
-                    timeout=context.time_limit,
-                    limits=self.limits,
-                    env=env,
-                    cwd=self.cwd,
-                    warm=self.warm,
-                )
-
-            try:
-                outcome = await self._launched({**env, **conversation.env, **own}, run)
-            except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
-                raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
+            run = self._runner(params, context, conversation, self.cwd, self.warm)
+            outcome = await self._launched({**env, **conversation.env, **own}, run)
         if outcome.cold or self.never_warm:
             self._tell_cold(context, outcome.cold or self.never_warm)
         return outcome
 
+    def _runner(
+        self,
+        params: JsonObject,
+        context: ToolContext,
+        conversation: Output,
+        cwd: Path | None,
+        start: WarmStart | None,
+    ) -> Callable[[dict[bytes, bytes]], Awaitable[ProcessOutcome]]:
+        request = request_for(self.manifest, params, context)
+        return lambda env: run_process(
+            self.command,
+            request,
+            tool=self.manifest.name,
+            on_events=conversation.hear,
+            timeout=context.time_limit,
+            limits=self.limits,
+            env=env,
+            cwd=cwd,
+            warm=start,
+        )
+
+    async def _run_confined(
+        self, walls: Confinement, params: JsonObject, context: ToolContext, conversation: Output
+    ) -> ProcessOutcome:
+        """Run the executable on this machine, behind walls, in its scratch folder."""
+        env = environment(self.given)
+        if self.manifest.warm:
+            self._tell_cold(context, f"it runs in the sandbox {walls.profile.name!r}")
+        async with walls.cell() as cell:
+            self._tell_walls(context, walls, cell.missing)
+            cwd = conversation.folder = self.cwd or Path(cell.scratch)
+            conversation.within = (Path(cell.scratch), *walls.folders)
+            own = dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(cell.scratch))
+            env = {**walls.variables(env, cell.scratch), **conversation.env, **own}
+            with ScratchWatch(cell, walls.profile.scratch) as watch:
+                run = self._runner(params, context, conversation, cwd, start_in(cell, self.command))
+                outcome = await self._launched(env, run)
+        if watch.over:
+            raise CallFailure(OUTPUT_LIMIT, f"{self.manifest.name}: {watch.over}, and it was ended")
+        return outcome
+
+    def _confinement(self, profile: Profile, context: ToolContext, *, away: bool) -> Confinement | None:
+        """Return the walls of a profile; None where there can be none, if the profile does not insist on them."""
+        walls = self._walls.get(profile.name)
+        if walls is None:
+            asks = NETWORK in self.manifest.permissions
+            walls = Confinement.of(profile, self.command, self.place, asks_network=asks)
+            self._walls[profile.name] = walls
+        if CELLS and not away:
+            return walls
+        missing = nothing_holds("it runs on another machine" if away else "there are cells on Linux alone")
+        try:
+            walls.check(missing)
+        except LaunchRefused as refusal:
+            raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from None
+        self._tell_walls(context, walls, missing)
+        return None
+
+    def _tell_walls(self, context: ToolContext, walls: Confinement, missing: Mapping[str, str]) -> None:
+        """Keep in the record of the call what it ran behind, and report missing walls once per session."""
+        session = context.session.root
+        if session.recording:
+            note = session.attempt_notes.setdefault(context.call_id, AttemptNote())
+            note.sandbox = {"profile": walls.profile.name, "missing": dict(missing)}
+        if missing:
+            self._report_once(self._told_walls, context, walls.complaint(self.manifest.name, missing))
+
     async def _run_elsewhere(
-        self, engine: Engine, params: JsonObject, context: ToolContext, conversation: _Output
+        self, engine: Engine, params: JsonObject, context: ToolContext, conversation: Output
     ) -> ProcessOutcome:
         """Run the executable by an engine."""
         if not engine.ready:
@@ -256,59 +335,36 @@ class _Process:
         return outcome
 
     def _tell_unset(self, context: ToolContext) -> None:
-        """Report, once per session, variables named by the manifest that are not set. The tool may not need them."""
-        unset = unset_of(self.asked)
-        session = context.session.root
-        if unset and session not in self._told:
-            self._told.add(session)
-            context.session.report(
-                f"{self.manifest.name}: its manifest names {', '.join(unset)}, which "
-                f"{'is' if len(unset) == 1 else 'are'} not set; set it where narratoria is started, or pass "
-                f"--env {unset[0]}=…"
+        """Report variables named by the manifest that are not set. The tool may not need them."""
+        if unset := unset_of(self.asked):
+            message = (
+                f"its manifest names {', '.join(unset)}, which {'is' if len(unset) == 1 else 'are'} not set; set it "
+                f"where narratoria is started, or pass --env {unset[0]}=…"
             )
+            self._report_once(self._told, context, f"{self.manifest.name}: {message}")
+
+    def _tell_withheld(self, context: ToolContext, profile: Profile) -> None:
+        """Report variables that the manifest names and that the sandbox keeps back."""
+        withheld = sorted(os.fsdecode(name) for name in self.asked.names - environment(self.given).keys())
+        if withheld:
+            message = (
+                f"its manifest names {', '.join(withheld)}; in the sandbox {profile.name!r} a tool gets no variable "
+                f"by that alone; pass --env {withheld[0]} to give it"
+            )
+            self._report_once(self._told, context, f"{self.manifest.name}: {message}")
 
     def _tell_cold(self, context: ToolContext, reason: str) -> None:
-        """Report, once per session, that a tool whose manifest says `warm` was started cold."""
-        session = context.session.root
-        if session not in self._told_cold:
-            self._told_cold.add(session)
-            context.session.report(
-                f"{self.manifest.name}: started cold, though its manifest says `warm`: {reason}"
-            )
+        """Report that a tool whose manifest says `warm` was started cold."""
+        message = f"{self.manifest.name}: started cold, though its manifest says `warm`: {reason}"
+        self._report_once(self._told_cold, context, message)
 
-    def judge(
-        self, outcome: ProcessOutcome, conversation: Conversation, context: ToolContext
-    ) -> ToolResult[JsonObject]:
-        name = self.manifest.name
-        conversation.report_after_done(
-            name, outcome.after_done_line, outcome.after_done, outcome.after_done_head
-        )
-        details: JsonObject = {"exitCode": outcome.exit_code, "signal": outcome.signal}
-        if outcome.stderr:
-            details["stderr"] = outcome.stderr
-        if outcome.failure is not None:
-            raise CallFailure(outcome.failure.code, str(outcome.failure), details=details)
-        if outcome.timed_out:
-            raise CallFailure(
-                TIMEOUT,
-                f"{name}: no result within {context.time_limit:g} s; the process and its children were ended"
-                + (f"; {_CLOSED}" if outcome.closed_stdout else ""),
-                suggestions=[
-                    "allow more time: `timeout` in the manifest, `call --timeout`, `run --call-timeout`"
-                ],
-                details=details,
-            )
-        # 001 §5.3: a non-zero exit is a protocol-level failure, regardless of any emitted events, done included. A
-        # process that had to be ended after `done` did not choose its exit status: `done` stands.
-        if not outcome.lingered and (outcome.exit_code or outcome.signal is not None):
-            raise CallFailure(NON_ZERO_EXIT, _exit_text(name, outcome, conversation.error), details=details)
-        return conversation.result(
-            name,
-            outcome.done,
-            ended="the process ended",
-            note=f"; {_CLOSED}" if outcome.closed_stdout else "",
-            details=details,
-        )
+    @staticmethod
+    def _report_once(told: WeakSet[Session], context: ToolContext, message: str) -> None:
+        """Report something once per session."""
+        session = context.session.root
+        if session not in told:
+            told.add(session)
+            context.session.report(message)
 
 
 def _here() -> Path | None:
@@ -330,54 +386,3 @@ async def _scratch_folder() -> AsyncIterator[str]:
             os.rmdir(scratch)  # noqa: PTH106 - the common case, an empty folder, must stay cheap
         except OSError:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
-
-
-class _Output(Conversation):
-    """The output of a process so far, passed on as it arrives."""
-
-    env: Mapping[bytes, bytes] = MappingProxyType({})
-    """Variables of this call alone."""
-
-    def settled(self, outcome: ProcessOutcome) -> ProcessOutcome:
-        """Return the ending of the process as it may be told."""
-        return outcome
-
-
-class _Discreet(_Output):
-    """The output of a process that was given secrets, without them."""
-
-    def __init__(self, context: ToolContext, folder: Path | None, surroundings: Surroundings) -> None:
-        super().__init__(context, folder)
-        self.surroundings = surroundings
-        self.env = surroundings.env
-
-    def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
-        return super().hear(self.surroundings.events(events))
-
-    async def receive(self, event: Asset, arrived: Path | str) -> None:
-        for hidden in self.surroundings.events([event]):
-            await super().receive(cast(Asset, hidden), arrived)
-
-    def shown(self, event: Asset) -> Asset:
-        return msgspec.structs.replace(event, path=self.surroundings.redaction.text(event.path))
-
-    def clean(self, content: bytes) -> bytes:
-        return self.surroundings.redaction.content(content)
-
-    def settled(self, outcome: ProcessOutcome) -> ProcessOutcome:
-        return self.surroundings.outcome(outcome)
-
-
-def _exit_text(name: str, outcome: ProcessOutcome, error: ToolErrorEvent | None) -> str:
-    how = (
-        f"was ended by signal {outcome.signal}"
-        if outcome.signal
-        else f"exited with status {outcome.exit_code}"
-    )
-    text = f"{name}: the process {how}"
-    if outcome.done is not None:
-        text += f" after `done` with ok: {str(outcome.done.ok).lower()}; exit 0 when the protocol was kept"
-    if error is not None:
-        text += f"; it reported {error.error_code}: {error.error_message}"
-    last = last_words(outcome.stderr)
-    return escaped(f"{text}; {last}" if last else text, keep=LAYOUT)
