@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -277,3 +278,17 @@ def test_the_installed_package_carries_its_data():
     assert importlib.util.find_spec("narratoria.web") is not None
     for needed in ("py.typed", "cli/templates", "web/static"):
         assert (PACKAGE / needed).exists(), needed
+
+
+def test_the_way_of_a_prompt_names_modules_and_functions_that_are_there():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    way = text.partition("## The way of a prompt")[2].partition("\n## ")[0]
+    files = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
+    files |= {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.js")}
+    named = re.findall(r"`([\w/]+\.(?:py|js))`", way)
+    assert len(named) > 30
+    assert [one for one in named if not any(f"/{file}".endswith(f"/{one}") for file in files)] == []
+    source = "\n".join(path.read_text(encoding="utf-8") for path in MODULES.values())
+    called = re.findall(r"`([A-Z]\w+)\.(\w+)`|`(_\w+)`", way)
+    missing = [one for one in called if f"def {one[1] or one[2]}(" not in source]
+    assert missing == []
