@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import mmap
 import os
 import select
 import signal
@@ -12,10 +13,32 @@ from collections.abc import Callable
 from typing import Final
 
 from narratoria.kinds.process import platform
-from narratoria.kinds.process.fork_server import ALIVE
+from narratoria.kinds.process.fork_server import ALIVE, STATUSES
 
 REAP_PATIENCE: Final = 1.0
 """Seconds in which a server has to tell how a call ended, or to be gone itself."""
+
+
+class Statuses:
+    """A page with the exit statuses of calls that end by themselves, which their forks write."""
+
+    def __init__(self, fd: int) -> None:
+        self._page = mmap.mmap(fd, 4 * STATUSES)
+        os.close(fd)
+        self._free = list(range(1, STATUSES))
+
+    def take(self) -> int:
+        """Return the number of a free place; 0, which is none, if all are taken."""
+        return self._free.pop() if self._free else 0
+
+    def give_back(self, number: int) -> int | None:
+        """Return the exit status in a place, None if there is none, and free it."""
+        place = slice(4 * number, 4 * number + 4)
+        found = int.from_bytes(self._page[place], "little")
+        self._page[place] = bytes(4)
+        if number:
+            self._free.append(number)
+        return found - 1 if found else None
 
 
 class ForkedCall(platform.Child):

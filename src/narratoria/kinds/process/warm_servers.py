@@ -16,7 +16,6 @@ import asyncio
 import atexit
 import contextlib
 import math
-import mmap
 import os
 import resource
 import shutil
@@ -31,8 +30,8 @@ from typing import Any, Final, NoReturn
 
 from narratoria.kinds.process import fork_server, marks, platform
 from narratoria.kinds.process.custody import custody
-from narratoria.kinds.process.fork_server import ABSENT, LARGEST, READY, STATUSES, UNFIT
-from narratoria.kinds.process.forked_call import REAP_PATIENCE, ForkedCall, readable, shut
+from narratoria.kinds.process.fork_server import ABSENT, LARGEST, READY, UNFIT
+from narratoria.kinds.process.forked_call import REAP_PATIENCE, ForkedCall, Statuses, readable, shut
 
 MOST_SERVERS: Final = 16
 MOST_BYTES: Final = 512 << 20
@@ -178,28 +177,6 @@ def _signature(path: bytes) -> bytes:
     except OSError:
         return ABSENT
     return b"%d:%d:%d" % (found.st_mtime_ns, found.st_size, found.st_ino)
-
-
-class Statuses:
-    """A page with the exit statuses of calls that end by themselves, which their forks write."""
-
-    def __init__(self, fd: int) -> None:
-        self._page = mmap.mmap(fd, 4 * STATUSES)
-        os.close(fd)
-        self._free = list(range(1, STATUSES))
-
-    def take(self) -> int:
-        """Return the number of a free place; 0, which is none, if all are taken."""
-        return self._free.pop() if self._free else 0
-
-    def give_back(self, number: int) -> int | None:
-        """Return the exit status in a place, None if there is none, and free it."""
-        place = slice(4 * number, 4 * number + 4)
-        found = int.from_bytes(self._page[place], "little")
-        self._page[place] = bytes(4)
-        if number:
-            self._free.append(number)
-        return found - 1 if found else None
 
 
 class _Server:
