@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from narratoria.errors import NarratoriaError, ToolValidationError
+from narratoria.kinds.compose import sequence
 from narratoria.kinds.function import tool
 from narratoria.kinds.load import load_tool
 from narratoria.run.registry import ToolRegistry
@@ -157,3 +158,12 @@ async def test_a_name_where_a_tool_is_wanted_is_told_with_what_to_write():
             await asked()
     with pytest.raises(ToolValidationError, match="context takes a tool there, not NoneType"):
         registry.context(registry.get("none"))
+
+
+def test_a_part_of_a_composition_is_found_unless_two_share_its_name():
+    alone, first, second = make("ring"), make("knock"), make("knock")
+    inner = sequence([alone, first], name="inner")
+    registry = ToolRegistry([sequence([inner, second], name="outer"), make("wait")])
+    assert registry.find_part("ring") is alone and registry.find_part("inner") is inner
+    assert registry.find_part("wait") is registry.get("wait")
+    assert registry.find_part("knock") is None and registry.find_part("nope") is None
