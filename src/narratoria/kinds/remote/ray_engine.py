@@ -196,7 +196,7 @@ class RayEngine:
             async for ref in answer:
                 yield wire.unpack_parts(await self._content(ref))
         except TimeoutError:
-            await self._end(answer)
+            await self._end(answer, 2.0)
             raise CallFailure(
                 TIMEOUT,
                 f"{job.tool}: no node answered within {limit:g} s; none may have {job.resources.told()} free",
@@ -222,13 +222,13 @@ class RayEngine:
             content = await ref
         return content
 
-    async def _end(self, answer: Any) -> None:
+    async def _end(self, answer: Any, patience: float = node.END_SECONDS) -> None:
         """Cancel a task, and return when its processes have ended; a worker that does not hear is killed."""
-        for force, patience in ((False, node.END_SECONDS), (True, 2.0)):
+        for force, seconds in ((False, patience), (True, 2.0)):
             with contextlib.suppress(Exception):
                 self._connection.ray.cancel(answer, force=force)
             over = asyncio.ensure_future(self._over(answer))
-            done, _ = await asyncio.wait([over], timeout=patience)
+            done, _ = await asyncio.wait([over], timeout=seconds)
             if done:
                 return
             over.cancel()
