@@ -18,10 +18,12 @@ from typing import Any, Final
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.process import marks
 from narratoria.kinds.process.custody import custody
+from narratoria.kinds.remote import node
 
 STORE_BYTES: Final = 128 * 1024 * 1024
 """Memory of the object store of a cluster of our own: answers pass through it in pieces of a megabyte."""
 START_SECONDS: Final = 240.0
+_WARM_SECONDS: Final = 60.0  # the first worker of a busy machine; its time is not the first call's
 _PREFIX: Final = "nray-"
 _LONGEST_PLACE: Final = 30  # Ray adds 75 characters to it, and the path of a socket has at most 107
 
@@ -150,6 +152,9 @@ class Connection:
                     raise
                 ray.shutdown()
                 ray.init(**settings, **self._options)
+        if self.address is None:
+            with contextlib.suppress(ray.exceptions.RayError):  # who calls hears of it
+                ray.get(ray.remote(node.warm).remote(), timeout=_WARM_SECONDS)
 
 
 @contextlib.contextmanager

@@ -49,6 +49,11 @@ def perform(packed: bytes, files: list[Any]) -> Iterator[bytes]:
         running.end()
 
 
+def warm() -> str:
+    """Load this module in a worker, so that the first call need not wait for it. Return the version."""
+    return narratoria.__version__
+
+
 @functools.cache
 def worker_loop() -> asyncio.AbstractEventLoop:
     """The loop of this worker, in a thread that lives as long as it."""
