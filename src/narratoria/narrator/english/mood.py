@@ -204,7 +204,9 @@ def _has_empty_object(clause: Sequence[str]) -> bool:
 
 
 def _is_left_as_it_is(clause: Sequence[str]) -> bool:
-    """ "leave the hound alone", "let it be", "leave it on", "the vents stay as they are"."""
+    """ "leave it", "leave the hound alone", "let it be", "leave it on", "the vents stay as they are"."""
+    if len(clause) == 2 and clause[0] == "leave" and clause[1] in en.PRONOUNS:
+        return True
     kept = len(clause) > 2 and clause[0] in ("leave", "let", "keep")
     if kept and (clause[-1] in words("prohibitions.untouched") or tuple(clause[-2:]) == ("as", "is")):
         return True
