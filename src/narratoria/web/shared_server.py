@@ -28,7 +28,6 @@ from narratoria.kinds.process.custody import sweep
 from narratoria.kinds.process.ending import SERVER_SECONDS, end_within
 from narratoria.store.default_store import STORES
 from narratoria.store.postgres import PostgresStore
-from narratoria.store.store import data_home
 from narratoria.web.access import LOOPBACK, AccessPolicy
 from narratoria.web.app import create_app
 from narratoria.web.connections import Connections, Limits
@@ -69,15 +68,18 @@ class SharedServer:
     _forwarding: Forwarding = field(init=False)
 
     def bind(self) -> socket.socket:
+        """Listen on the given port; 0 asks for any free one."""
         listener = listen(self.host, self.port, ADVICE)
         self.port = listener.getsockname()[1]
         return listener
 
     @property
     def address(self) -> str:
+        """The address of this server itself, not that of its load balancer."""
         return f"http://{host_name(self.host)}:{self.port}/"
 
     async def serve(self, listener: socket.socket) -> None:
+        """Serve until the process is asked to end."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
         self.games = SharedGames(
             self.store,
@@ -214,6 +216,3 @@ def shared_store(address: str, home: Path) -> PostgresStore:
             "`narratoria sessions move` moves the sessions of a file there; `narratoria play` needs no database"
         )
     return PostgresStore(address, assets=home / "assets")
-
-
-__all__ = ["SharedServer", "data_home", "serve_shared", "shared_store"]
