@@ -150,7 +150,7 @@ class ExploredStory:
     def _order(self, aim: Aim, ends_first: bool) -> tuple[bool, ...]:
         rule, case = self.rules[aim[0]], self.case(aim)
         is_known = any(self.reached[rule.id, at] for at in range(len(rule.cases)))
-        return self.ends(aim) != ends_first, case.acts, is_known
+        return rule.is_final(case) != ends_first, case.acts, is_known
 
     # --- ways ----------------------------------------------------------------------------------------------
 
