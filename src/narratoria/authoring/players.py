@@ -190,6 +190,8 @@ class GreedyPlayer(Player):
                 self.explored.searched[self.aim] += 1
             self.explored.claimed.pop(self.aim, None)
             self.aim = None
+        if self.way and self.explored.reached[self.way[-1]]:  # by another player
+            self.way = []
 
     def _on_the_way(self, wanted: set[Aim], state: JsonObject) -> str | None:
         """The next step to a state in which a case is new; None to begin again; else something idle."""
