@@ -139,7 +139,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "what is offered": "annotations client_connection offered_prompts offered_skills offered_resources catalogue "
         "results",
         "one client": "notices subscriptions exchange client_approval",
-        "calls": "turns calls",
+        "calls": "list_watch turns calls",
         "the server": "tool_server http_server stdio_server",
     },
     "cli": {

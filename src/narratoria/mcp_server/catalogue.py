@@ -39,7 +39,6 @@ class Catalogue:
         self._listed: dict[str, Listed] = {}
         self._made_of: tuple[Tool[Any, Any], ...] = ()
         self._pages: dict[str, JsonObject] = {}
-        self._names: frozenset[str] = frozenset()
 
     def get(self, name: str) -> Listed | None:
         """The tool of that name as it is listed."""
@@ -55,10 +54,6 @@ class Catalogue:
         """All tools: the same list, in the same order, as long as the registry does not change."""
         tools = self._registry.tools
         return [*(self.get(name).data for name in sorted(tools)), *self._own]  # type: ignore[union-attr]
-
-    def changed(self) -> bool:
-        """Tell if the registry has changed since the tools were listed last."""
-        return bool(self._pages) and self._made_of != tuple(self._registry.tools.values())
 
     def page(self, version: str) -> JsonObject | None:
         """The answer that was given last to a client of this revision, if it still holds."""

@@ -72,7 +72,7 @@ class OfferedSkills:
 
     def told(self) -> str | None:
         """The skills in the words of the server's instructions; None if there are none."""
-        skills = [one for one in self._skills() if not one.is_guide]
+        skills = [one for one in self.now() if not one.is_guide]
         if not skills:
             return None
         lines = [f"- {guide_uri(one)}: {_short(one.description)}" for one in skills[:MOST_TOLD]]
@@ -82,11 +82,11 @@ class OfferedSkills:
 
     def resources(self) -> list[JsonObject]:
         """The guides and their pages, as resources are listed. Other files are read by their address."""
-        return [one for skill in self._skills() for one in _resources(skill)]
+        return [one for skill in self.now() for one in _resources(skill)]
 
     def prompts(self) -> Iterator[OfferedPrompt]:
         """The guides as prompts; that of a skill has the skill's name."""
-        for skill in self._skills():
+        for skill in self.now():
             if not skill.is_guide:
                 yield OfferedPrompt(skill.name, lambda _, text=skill.body: text, skill.description)  # type: ignore[misc]
 
@@ -94,7 +94,7 @@ class OfferedSkills:
         """The file at an address, exactly as it is; None if it is no file of a skill."""
         if uri.startswith(GUIDES):
             name = unquote(uri.removeprefix(GUIDES)).removesuffix(".md")
-            guide = next((one for one in self._skills() if one.is_guide and one.name == name), None)
+            guide = next((one for one in self.now() if one.is_guide and one.name == name), None)
             return None if guide is None else {"uri": uri, "mimeType": MARKDOWN, "text": guide.body}
         skill, path = self._find(uri)
         found = None if skill is None else file_of_skill(skill, path)
@@ -117,7 +117,7 @@ class OfferedSkills:
         if params.cursor is not None:
             raise MCPError(types.INVALID_PARAMS, "every list is one page here: leave the cursor out")
         entries = []
-        for skill in self._skills():
+        for skill in self.now():
             try:
                 if not skill.is_guide:
                     entries.append(self._entry(skill))
@@ -171,7 +171,8 @@ class OfferedSkills:
             self._digests[path] = known
         return {"digest": f"sha256:{known[2]}", "size": known[1]}
 
-    def _skills(self) -> list[Skill]:
+    def now(self) -> list[Skill]:
+        """The skills as they are now; one that did not change is the same object as before."""
         self._library.refresh()
         return self._library.skills
 
@@ -180,7 +181,7 @@ class OfferedSkills:
         name, _, path = unquote(uri.removeprefix(SKILLS), errors=_BYTES).partition("/")
         if not uri.startswith(SKILLS):
             return None, path
-        return next((one for one in self._skills() if one.name == name and not one.is_guide), None), path
+        return next((one for one in self.now() if one.name == name and not one.is_guide), None), path
 
 
 def guide_uri(skill: Skill) -> str:

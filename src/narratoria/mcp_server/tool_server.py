@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
@@ -9,7 +10,8 @@ from typing import Any, Final, cast
 import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
-from mcp.server.lowlevel.server import Server
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
 from narratoria import __version__
@@ -17,6 +19,7 @@ from narratoria.events import Committed, JsonObject
 from narratoria.mcp_server.calls import Calls, undo_tool
 from narratoria.mcp_server.catalogue import Catalogue
 from narratoria.mcp_server.exchange import Exchanges
+from narratoria.mcp_server.list_watch import ListWatch
 from narratoria.mcp_server.notices import LEVEL_KEY, connection_state
 from narratoria.mcp_server.offered_prompts import OfferedPrompt, Prompts
 from narratoria.mcp_server.offered_resources import STATE, OfferedResource, Resources
@@ -39,7 +42,8 @@ class ToolServer:
 
     If the session has a journal, each call is a turn of it, and a tool `undo` takes the newest back. `equip` is awaited
     before the tools are listed and before a tool is said not to exist: it brings the registry up to date. The guides of
-    `skills` can be read; their tools are those of the registry.
+    `skills` can be read; their tools are those of the registry. Clients are told when the tools, prompts or resources
+    change.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class ToolServer:
 
     def _protocol(self, name: str, title: str | None, instructions: str | None) -> Server[Any]:
         told = [instructions, self.skills.told() if self.skills is not None else None]
-        server: Server[Any] = Server(
+        server = _Protocol(
             legible(name),
             version=__version__,
             title=None if title is None else legible(title),
@@ -104,6 +108,9 @@ class ToolServer:
         )
         # Given to the constructor it warns that 2026-07-28 has no such request; clients before it do.
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_level)
+        server.add_notification_handler(
+            "notifications/initialized", types.NotificationParams, self.subscriptions.admit
+        )
         if self.skills is not None:
             self.skills.extend(server)
         server.middleware.append(cast(ServerMiddleware[Any], self._listed_before))
@@ -119,14 +126,18 @@ class ToolServer:
             self._calls = Calls(self.registry, self.session, self.turns)
             self._calls.on_change.append(self._tell_change)
             await self.turns.recover()
+            self._watch = ListWatch(self.registry, self.prompts, self.skills, self.subscriptions)
+            self._watching = asyncio.get_running_loop().create_task(self._watch.run())
         try:
             yield {}
         finally:
             self._serving -= 1
             if self._serving == 0:
+                self._watching.cancel()
                 self.subscriptions.close()
                 await self.exchanges.close()
                 self._calls.close()
+                await asyncio.wait([self._watching])
 
     def _tell_change(self, event: Committed) -> None:
         self.subscriptions.tell(STATE, more=any(isinstance(change, int) for change in event.changes))
@@ -141,6 +152,7 @@ class ToolServer:
             return await call_next(context)
         if self._equip is not None:
             await self._equip()
+            self._watch.look_at_tools()  # what this client is about to see, the others hear of now
         version = context.protocol_version
         known = self.catalogue.page(version)
         if known is not None and context.session.client_capabilities is not None:
@@ -174,8 +186,7 @@ class ToolServer:
         answer = await self.exchanges.serve(
             context, params, params.name, lambda: calls.call(listed, arguments)
         )
-        if self.catalogue.changed():
-            self.subscriptions.tell_tools()
+        self._watch.look_at_tools()
         return _whole(answer)
 
     # --- resources and prompts -------------------------------------------------------------------------------
@@ -207,6 +218,16 @@ class ToolServer:
         shown = values[:MOST_COMPLETIONS]
         found = {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}
         return _complete({"completion": found})
+
+
+class _Protocol(Server[Any]):
+    """The library's server, which says by itself that it tells of changed lists, whoever starts it."""
+
+    def create_initialization_options(
+        self, notification_options: NotificationOptions | None = None, *rest: Any, **more: Any
+    ) -> InitializationOptions:
+        told = notification_options or NotificationOptions(True, True, True)
+        return super().create_initialization_options(told, *rest, **more)
 
 
 def _complete(answer: JsonObject) -> JsonObject:
