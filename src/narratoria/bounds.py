@@ -48,6 +48,10 @@ class OutOfBounds(DocumentFault):
     """A document exceeds a limit; the message says which."""
 
 
+class NestedTooDeeply(OutOfBounds):
+    """A document has more levels than are read."""
+
+
 class NotUtf8(DocumentFault):
     """A document is in another encoding."""
 
@@ -100,7 +104,7 @@ def check(text: bytes, *, most_values: int = MAX_VALUES, depth: int = MAX_DEPTH)
     if values > most_values:
         raise OutOfBounds(f"it has about {values:,} values, more than the {most_values:,} allowed")
     if nests_deeper(text, depth):
-        raise OutOfBounds(f"it is nested deeper than {depth} levels", _deep_line(text, depth))
+        raise NestedTooDeeply(f"it is nested deeper than {depth} levels", _deep_line(text, depth))
     if not text.isascii():
         text.decode()  # msgspec does not look into the fields it ignores
     return values
@@ -135,7 +139,7 @@ def check_depth(value: Any, depth: int = MAX_DEPTH) -> None:
         ]
         if not level:
             return
-    raise OutOfBounds(f"it is nested deeper than {depth} levels")
+    raise NestedTooDeeply(f"it is nested deeper than {depth} levels")
 
 
 def decode_toml(text: str, depth: int = MAX_DEPTH) -> dict[str, Any]:
@@ -148,7 +152,7 @@ def decode_toml(text: str, depth: int = MAX_DEPTH) -> dict[str, Any]:
         check_depth(data, depth)
     except (RecursionError, OutOfBounds):
         line_or_none = _deep_line(text.encode(), depth, _TOML_LEVELS)
-        raise OutOfBounds(f"it is nested deeper than {depth} levels", line_or_none) from None
+        raise NestedTooDeeply(f"it is nested deeper than {depth} levels", line_or_none) from None
     return data
 
 

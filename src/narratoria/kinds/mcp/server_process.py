@@ -291,6 +291,9 @@ class ServerProcess:
             if len(line) > CHECKED_BYTES:
                 bounds.check(line)
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except bounds.NestedTooDeeply as error:
+            self.fault = PROTOCOL_ERROR, f"sent a message that is nested too deeply to be read: {error}"
+            return False
         except bounds.OutOfBounds as error:
             self.fault = OUTPUT_LIMIT, f"sent a message that is too large: {error}"
             return False
