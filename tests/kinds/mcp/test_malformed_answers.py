@@ -15,6 +15,7 @@ SERVER = """
 import json, sys
 SCHEMA = {"type": "object"}
 tools = [{"name": "good", "inputSchema": SCHEMA}, {"name": "bare"},
+         {"name": "good", "inputSchema": SCHEMA, "description": "Another."},
          {"name": "fruit", "inputSchema": {"type": "banana"}},
          {"name": "odd", "inputSchema": SCHEMA, "description": 5}, "none", {"name": "untyped", "inputSchema": {}}]
 for line in sys.stdin:
@@ -29,8 +30,9 @@ for line in sys.stdin:
         answer = {"result": {"tools": tools}}
     elif method == "tools/call":
         answer = json.loads(sys.argv[1])
-        if answer == "deep":
-            print('{"jsonrpc": "2.0", "id": %d, "result": {"content": [], "x": %s}}'
+        if answer in ("deep", "deep and long"):
+            blanks = 100_000 if answer != "deep" else 0
+            print(" " * blanks + '{"jsonrpc": "2.0", "id": %d, "result": {"content": [], "x": %s}}'
                   % (message["id"], "[" * 5000 + "]" * 5000), flush=True)
             continue
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
@@ -67,7 +69,8 @@ async def test_a_malformed_tool_or_block_leaves_out_only_itself(place):
         "trial: the tool 'fruit' was left out: its inputSchema is of the type 'banana', not 'object'",
     ]
     assert notes[2].startswith("trial: the tool 'odd' was left out: description: ")
-    assert len(notes) == 4 and not any("\n" in note for note in notes)
+    assert "trial: the server has two tools 'good'; the second is left out" in notes
+    assert len(notes) == 5 and not any("\n" in note for note in notes)
     assert "a part of the result was left out: its type 'hologram' is unknown" in remarks
     assert "a part of the result of the type 'image' was left out: " in remarks
 
@@ -126,8 +129,9 @@ async def test_an_error_of_a_living_server_is_the_tools_error(place):
     assert result.failure.message == "trial.good: no funds" and result.failure.source == "tool"
 
 
-async def test_an_answer_that_is_nested_too_deeply_fails_at_once(place):
-    result, _, _ = await called(place, "deep")
+@pytest.mark.parametrize("answer", ["deep", "deep and long"])
+async def test_an_answer_that_is_nested_too_deeply_fails_at_once(place, answer):
+    result, _, _ = await called(place, answer)
     assert result.failure.code == "PROTOCOL_ERROR" and "nested too deeply" in result.failure.message
 
 

@@ -174,7 +174,14 @@ class _Source:
         told = [one for one in offered if safe(one.name) != one.name]
         self.notes += [f"{self.server.name}: a tool was left out: its name has a secret in it" for _ in told]
         offered = [one for one in offered if one not in told]
-        wanted = {one.name: one for one in offered if settings.only is None or one.name in settings.only}
+        wanted: dict[str, mcp_types.Tool] = {}
+        for one in offered:
+            if settings.only is not None and one.name not in settings.only:
+                continue
+            if wanted.setdefault(one.name, one) is not one:
+                self.notes.append(
+                    f"{self.server.name}: the server has two tools {one.name!r}; the second is left out"
+                )
         missing = (settings.tools.keys() | set(settings.only or ())) - wanted.keys()
         self.notes += [f"{self.server.name}: the server has no tool {name!r}" for name in sorted(missing)]
         made: dict[str, tuple[bytes, AnyTool]] = {}
