@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 import time
 from urllib.parse import quote, quote_plus
 
@@ -199,9 +200,10 @@ def test_secrets_in_variables_are_known(name, value):
     assert one({"command": "x", "env": {name: value}}).redaction.text("s3cret-77") == "***"
 
 
-def test_an_entry_that_is_no_server_is_named():
-    with pytest.raises(ServersInvalid, match=r"'b': expected a server, .* got 5"):
-        servers_from_data({"mcpServers": {"a": {"command": "x"}, "b": 5}})
+def test_an_entry_that_is_no_server_leaves_out_only_itself():
+    found = servers_from_data({"mcpServers": {"a": {"command": "x"}, "b": 5}})
+    assert [one.name for one in found.servers] == ["a"]
+    assert re.search(r"'b': expected a server, .* got 5", found.problems["b"])
 
 
 def test_what_is_no_secret_stays():

@@ -159,9 +159,10 @@ def servers_from_data(
     for label, entry in entries.items():
         name = names[label]
         try:
-            if isinstance(entry, Mapping) and (
-                entry.get("disabled") is True or entry.get("enabled") is False
-            ):
+            if not isinstance(entry, Mapping):
+                expected = 'expected a server, {"command": "…"} or {"url": "…"}'
+                raise ServersInvalid(f"{where}: {label!r}: {expected}, got {excerpt(repr(entry))}")
+            if entry.get("disabled") is True or entry.get("enabled") is False:
                 continue
             servers.append(
                 _Entry(label, entry, f"{where}: {label}", folder, env or os.environ).read(name, cwd)
@@ -182,12 +183,8 @@ def _entries(data: Any, where: str) -> Mapping[str, Any]:
             if isinstance(inner := data.get(key), Mapping) and "command" not in inner:
                 data = inner.get("servers", inner) if key == "mcp" else inner
                 break
-    if not isinstance(data, Mapping):
+    if not isinstance(data, Mapping) or (data and not any(isinstance(one, Mapping) for one in data.values())):
         raise ServersInvalid(f'{where}: expected {{"mcpServers": {{"NAME": {{"command": "…"}}}}}}')
-    for label, entry in data.items():
-        if not isinstance(entry, Mapping):
-            expected = 'expected a server, {"command": "…"} or {"url": "…"}'
-            raise ServersInvalid(f"{where}: {label!r}: {expected}, got {excerpt(repr(entry))}")
     if len(data) > MOST_SERVERS:
         raise ServersInvalid(f"{where}: {len(data)} servers, more than {MOST_SERVERS}")
     return data
