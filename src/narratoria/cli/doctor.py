@@ -152,7 +152,8 @@ def _model() -> Finding:
         return Finding("model", "ok", f"{chosen.model or 'the only model'} at {chosen.address}")
     if os.environ.get("OPENAI_API_KEY"):
         return Finding("model", "ok", "OPENAI_API_KEY is set")
-    says = "no language model is configured; rules and the local narrator work without"
+    works = "rules work without" if absent("local") else "rules and the local narrator work without"
+    says = f"no language model is configured; {works}"
     return Finding("model", "missing", says, "narratoria model find, or see docs/llm.md")
 
 

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from narratoria.cli.completion import STORY
-from narratoria.cli.narrators_option import narrators_option
+from narratoria.cli.narrators_option import narrators_option, say_missing_words
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.cli.skills_option import say_problems, skills_option
 from narratoria.cli.source_options import opened_sources, source_options
@@ -89,6 +89,7 @@ def narrate(
         raise click.UsageError("the prompts and the state cannot both come from standard input")
     if story is not None and tools is not None:
         raise click.UsageError("--story and --tools exclude each other")
+    say_missing_words()
     loaded = bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
     skills = (
         SkillLibrary(given_places(skill_folders))

@@ -15,7 +15,7 @@ from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.engine_option import engine_option
 from narratoria.cli.env_option import env_option
 from narratoria.cli.line_editor import LineInterrupted
-from narratoria.cli.narrators_option import narrators_option
+from narratoria.cli.narrators_option import narrators_option, say_missing_words
 from narratoria.cli.play_tables import JsonTable, TerminalTable
 from narratoria.cli.sandbox_option import sandbox_option
 from narratoria.cli.skills_option import skills_option
@@ -23,7 +23,7 @@ from narratoria.cli.source_options import source_options
 from narratoria.cli.stdin_lines import in_daemon_thread
 from narratoria.cli.terminal_commands import TerminalCommands
 from narratoria.errors import NarratoriaError
-from narratoria.extras import absent, needed
+from narratoria.extras import needed
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game
@@ -78,10 +78,7 @@ def play(
     if story is not None and named is not None:
         raise click.UsageError("the story is named twice, as an argument and with --story")
     story = story or named
-    if absent("local"):
-        click.echo(
-            f"Stories know only their own words here: what understands others {needed('local')}", err=True
-        )
+    say_missing_words()
     if terminal or as_json:
         approver = TerminalApprover(yes=yes, approve=approve, says_refusals=True)
         return asyncio.run(
