@@ -18,7 +18,7 @@ import pytest
 
 from narratoria.events import Log, ToolEvent
 from narratoria.kinds.ndjson import Limits
-from narratoria.kinds.process import marks, platform
+from narratoria.kinds.process import listeners, marks, platform
 from narratoria.kinds.process.launch import LaunchRefused, NotExecutable, ToolMissing
 from narratoria.kinds.process.supervisor import run_process
 
@@ -356,7 +356,7 @@ async def test_descriptors_are_heard_without_epoll_as_well() -> None:
     loop = asyncio.get_running_loop()
     read, write = platform.pipe()
     heard = loop.create_future()
-    listener = platform.LoopListener(loop)
+    listener = listeners.LoopListener(loop)
     listener.listen(read, lambda: heard.done() or heard.set_result(None))
     os.write(write, b"x")
     await asyncio.wait_for(heard, 10)

@@ -19,7 +19,7 @@ from tests.kinds.test_guardian import all_guardians, command, guardians, kill_to
 from tests.kinds.test_process import Heard
 
 from narratoria.events import Log
-from narratoria.kinds.process import marks, platform, warm_servers
+from narratoria.kinds.process import marks, platform, warm_conditions, warm_servers
 from narratoria.kinds.process.process_tool import process_tool, warmth
 from narratoria.kinds.process.python_script import NotPython, interpreter_of
 from narratoria.kinds.process.supervisor import run_process
@@ -27,7 +27,7 @@ from narratoria.kinds.process.warm_servers import WarmScript, end_servers
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 
-pytestmark = pytest.mark.skipif(bool(warm_servers.obstacle()), reason="warm tools need pidfds and a tag")
+pytestmark = pytest.mark.skipif(bool(warm_conditions.obstacle()), reason="warm tools need pidfds and a tag")
 DONE = 'print(\'{"version":"0","type":"done","ok":true}\', flush=True)\n'
 SAY = '{"version":"0","type":"log","level":"info","message":"%s"}'
 TELL = (
@@ -81,7 +81,9 @@ async def test_a_fork_cannot_be_told_from_a_cold_start(warm: Any, monkeypatch: A
 
 
 async def test_each_call_is_a_fork_of_one_server_and_knows_nothing_of_the_others(warm: Any) -> None:
-    (warm.folder / "helper.py").write_text("seen = []\n")
+    helper = warm.folder / "helper.py"
+    helper.write_text("seen = []\n")
+    os.utime(helper, (1, 1))  # one that was just written may change again unnoticed, and is not relied on
     source = (
         "import helper, random, tempfile\n"
         "tell(parent=os.getppid(), seen=helper.seen, leaked=os.environ.get('LEAK'), random=random.random(),\n"

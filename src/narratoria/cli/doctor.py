@@ -23,7 +23,7 @@ from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import NarratoriaError
 from narratoria.extras import EXTRAS, absent, install_command
 from narratoria.kinds.browser import NAMES
-from narratoria.kinds.process import marks, orphans, warm_servers
+from narratoria.kinds.process import marks, orphans, warm_conditions, warm_servers
 from narratoria.kinds.process.confinement import told, tried_walls
 from narratoria.store.default_store import default_store
 from narratoria.store.store import data_home
@@ -180,7 +180,7 @@ def _custody() -> Finding:
 
 def _warm() -> Finding:
     """Tell if tools whose manifest says `warm` can be."""
-    if problem := warm_servers.obstacle():
+    if problem := warm_conditions.obstacle():
         return Finding("warm tools", "missing", f"{problem}: tools that ask for it are started cold")
     says = (
         f"forked from at most {warm_servers.MOST_SERVERS} servers, {warm_servers.MOST_BYTES >> 20} MiB in all"

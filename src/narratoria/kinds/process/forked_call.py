@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from narratoria.kinds.process import platform
+from narratoria.kinds.process import listeners, platform
 from narratoria.kinds.process.fork_server import ALIVE, STATUSES
 
 REAP_PATIENCE: Final = 1.0
@@ -65,7 +65,7 @@ class ForkedCall(platform.Child):
         self._ended = ended
 
     def watch(self, loop: asyncio.AbstractEventLoop, ended: Callable[[], object]) -> platform.Watch:
-        return platform.PidfdWatch(platform.listener_of(loop), self.pid, ended, os.dup(self._pidfd))
+        return platform.PidfdWatch(listeners.listener_of(loop), self.pid, ended, os.dup(self._pidfd))
 
     def signal_group(self, number: int) -> None:
         try:
@@ -107,7 +107,7 @@ def shut(link: socket.socket) -> None:
 
 async def readable(fd: int, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
     """Wait until there is something to read, or the time is up."""
-    listener = platform.listener_of(loop)
+    listener = listeners.listener_of(loop)
     heard: asyncio.Future[None] = loop.create_future()
 
     def wake() -> None:

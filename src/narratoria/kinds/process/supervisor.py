@@ -21,7 +21,7 @@ from typing import Any, Final
 from narratoria.events import ToolEvent
 from narratoria.kinds.environment import environment
 from narratoria.kinds.ndjson import Decoder, Limits, ProtocolFailure
-from narratoria.kinds.process import marks, platform
+from narratoria.kinds.process import listeners, marks, platform
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.kinds.process.launch import refused
 from narratoria.kinds.process.process_outcome import ProcessOutcome
@@ -85,9 +85,9 @@ def _with_cookie(env: marks.Environment, cookie: str) -> marks.Environment:
     return marked
 
 
-def _listener(argv: Sequence[str]) -> platform.LoopListener | platform.EpollListener:
+def _listener(argv: Sequence[str]) -> listeners.LoopListener | listeners.EpollListener:
     try:
-        return platform.listener_of(asyncio.get_running_loop())
+        return listeners.listener_of(asyncio.get_running_loop())
     except OSError as error:
         raise refused(argv, error) from error
 
@@ -113,7 +113,7 @@ class _Supervision:
     def __init__(
         self,
         child: platform.Child,
-        listener: platform.LoopListener | platform.EpollListener,
+        listener: listeners.LoopListener | listeners.EpollListener,
         call: int,
         decoder: Decoder,
         on_events: EventSink,

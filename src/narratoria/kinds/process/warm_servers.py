@@ -15,23 +15,22 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import math
 import os
-import resource
 import shutil
 import socket
 import threading
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from narratoria.kinds.process import fork_server, marks, platform
 from narratoria.kinds.process.custody import custody
-from narratoria.kinds.process.fork_server import ABSENT, LARGEST, READY, UNFIT
+from narratoria.kinds.process.fork_server import LARGEST, READY, UNFIT
 from narratoria.kinds.process.forked_call import REAP_PATIENCE, ForkedCall, Statuses, readable, shut
+from narratoria.kinds.process.warm_conditions import Key, Verdict, changed, circumstances, obstacle, signature
 
 MOST_SERVERS: Final = 16
 MOST_BYTES: Final = 512 << 20
@@ -44,22 +43,10 @@ _MOST_VERDICTS: Final = 256
 _PER_CALL: Final = frozenset(
     name.encode() for name in ("TMPDIR", "TEMP", "TMP", "TRACEPARENT", "TRACESTATE", marks.COOKIE)
 )
-_LIMITS: Final = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
-
-Key = tuple[Any, ...]
 
 
 class Cold(Exception):
     """A call has to be started cold; the message says why, if that is worth saying."""
-
-
-def obstacle() -> str:
-    """Return the reason why no tool can be warm on this system; "" if there is none."""
-    if not marks.LINUX or not hasattr(os, "pidfd_open"):
-        return "this system has no pidfds; warm tools need Linux 5.3 or later"
-    if custody().tag == marks.UNTAGGED:
-        return "the hard limit on locks (ulimit -H -x) is too low to mark a fork by"
-    return ""
 
 
 @dataclass(frozen=True)
@@ -82,7 +69,7 @@ class WarmScript:
                 raise Cold("")
             folder = os.fsencode(cwd) if cwd is not None else os.getcwdb()  # noqa: PTH109
             lasting = {name: value for name, value in variables.items() if name not in _PER_CALL}
-            key = self, folder, frozenset(lasting.items()), _circumstances()
+            key = self, folder, frozenset(lasting.items()), circumstances()
             own = {name: value for name, value in variables.items() if name in _PER_CALL}
             for _ in range(2):  # a server that was idle may end in this moment
                 server = await _ready_server(key, self, lasting, folder, loop)
@@ -97,16 +84,6 @@ class WarmScript:
         return ""
 
 
-def _circumstances() -> Key:
-    """Return what a process has from us, beside its environment: identity, priority, limits and mask."""
-    with open("/proc/self/status", "rb") as file:  # noqa: PTH123
-        status = file.read(512)
-    at = status.find(b"\nUmask:")
-    mask = status[at + 7 : at + 13] if at >= 0 else b""
-    limits = tuple(map(resource.getrlimit, _LIMITS))
-    return limits, mask, os.getresuid(), os.getresgid(), os.getpriority(os.PRIO_PROCESS, 0)
-
-
 # --- servers -------------------------------------------------------------------------------------------
 
 
@@ -114,18 +91,9 @@ class _Ended(Exception):
     """The server had ended in order, being idle."""
 
 
-@dataclass
-class _Verdict:
-    """The reason not to fork a script. It holds until a file changes, or the time is up."""
-
-    reason: str
-    files: list[bytes] = field(default_factory=list)
-    until: float = math.inf
-
-
 _lock = threading.RLock()
 _servers: dict[Key, _Server] = {}
-_verdicts: dict[Key, _Verdict] = {}
+_verdicts: dict[Key, Verdict] = {}
 _failures: dict[Key, int] = {}
 
 
@@ -135,11 +103,11 @@ async def _ready_server(
     with _lock:
         verdict = _verdicts.get(key)
         if verdict is not None:
-            if time.monotonic() < verdict.until and not _changed(verdict.files):
+            if time.monotonic() < verdict.until and not changed(verdict.files):
                 raise Cold(verdict.reason)
             del _verdicts[key]
         server = _servers.get(key)
-        if server is not None and server.ready and _changed(server.files):
+        if server is not None and server.ready and changed(server.files):
             server.retire()
             server = None
         begins = server is None
@@ -165,18 +133,6 @@ def _end_one(but: _Server | None = None) -> bool:
     if idle:
         min(idle, key=lambda one: one.used).retire()
     return bool(idle)
-
-
-def _changed(files: list[bytes]) -> bool:
-    return any(_signature(path) != before for before, _, path in (one.partition(b" ") for one in files))
-
-
-def _signature(path: bytes) -> bytes:
-    try:
-        found = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return ABSENT
-    return b"%d:%d:%d" % (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 class _Server:
@@ -242,7 +198,7 @@ class _Server:
                 raise Cold("") from None  # another call waits for it
             file = os.fsencode(self.script)
             late = f"its modules were not imported within {START_PATIENCE:g} s"
-            self._judge(late, [b"%s %s" % (_signature(file), file)])
+            self._judge(late, [b"%s %s" % (signature(file), file)])
         except OSError:
             said = b""
         word, *more = said.split(b"\0")
@@ -271,7 +227,7 @@ class _Server:
         with _lock:
             if len(_verdicts) >= _MOST_VERDICTS:
                 _verdicts.clear()
-            _verdicts[self.key] = _Verdict(reason, files or [])
+            _verdicts[self.key] = Verdict(reason, files or [])
             self.retire()
         raise Cold(reason)
 
@@ -284,7 +240,7 @@ class _Server:
             if _failures.get(self.key, 0) >= _MOST_FAILURES:
                 del _failures[self.key]
                 reason = f"its server failed {_MOST_FAILURES} times; {how}"
-                _verdicts[self.key] = _Verdict(reason, until=time.monotonic() + _PAUSE)
+                _verdicts[self.key] = Verdict(reason, until=time.monotonic() + _PAUSE)
         return Cold(how)
 
     # --- calls ----------------------------------------------------------------------------------------

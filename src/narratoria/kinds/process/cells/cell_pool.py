@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.environment import standard
-from narratoria.kinds.process import marks, platform
+from narratoria.kinds.process import listeners, marks, platform
 from narratoria.kinds.process.cells import cell as program
 from narratoria.kinds.process.cells.cgroups import Cgroup
 from narratoria.kinds.process.custody import custody
@@ -137,7 +137,7 @@ class CellChild(platform.Child):
         return self._cell.clear()
 
     def watch(self, loop: asyncio.AbstractEventLoop, ended: Callable[[], object]) -> platform.Watch:
-        return platform.PidfdWatch(platform.listener_of(loop), self.pid, ended)
+        return platform.PidfdWatch(listeners.listener_of(loop), self.pid, ended)
 
 
 class CellPool:
