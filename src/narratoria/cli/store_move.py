@@ -9,10 +9,8 @@ import click
 
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.session_options import as_json_option, counted
-from narratoria.errors import NarratoriaError
 from narratoria.store.default_store import STORES, open_store
 from narratoria.store.moving import MovedSession, move_store
-from narratoria.store.sql_store import SqlStore
 
 
 @click.command(name="move")
@@ -32,8 +30,6 @@ def move(target: str, source: str | None, as_json: bool) -> None:
     if source == target:
         raise click.UsageError("--to and --from name the same store")
     with closing(open_store(source)) as old, closing(open_store(target)) as new:
-        if not isinstance(old, SqlStore) or not isinstance(new, SqlStore):
-            raise NarratoriaError("only stores in SQLite and PostgreSQL can be moved")
         moved = move_store(old, new, lambda one: None if as_json else _say(one))
     if as_json:
         print_json(moved)

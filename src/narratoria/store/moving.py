@@ -21,7 +21,7 @@ from narratoria.store import checksums
 from narratoria.store import record_batches as chunks
 from narratoria.store.sql_rows import COLUMNS, SessionRow
 from narratoria.store.sql_store import SqlStore
-from narratoria.store.store import JournalDamaged
+from narratoria.store.store import JournalDamaged, Store
 from narratoria.store.writer import Database
 
 _TURN: Final = "INSERT INTO turns (session, turn, first_seq, last_seq, seal) VALUES (?, ?, ?, ?, ?)"
@@ -40,9 +40,11 @@ class MovedSession(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def move_store(
-    source: SqlStore, target: SqlStore, told: Callable[[MovedSession], None] = lambda _: None
+    source: Store, target: Store, told: Callable[[MovedSession], None] = lambda _: None
 ) -> list[MovedSession]:
     """Copy every session; the first store stays as it is. Nobody may play there meanwhile (`SessionBusy`)."""
+    if not isinstance(source, SqlStore) or not isinstance(target, SqlStore):
+        raise JournalError("only stores in SQLite and PostgreSQL can be moved")
     rows = [SessionRow(*row) for row in source.query(f"SELECT {COLUMNS} FROM sessions s ORDER BY s.key")]  # noqa: S608
     keys: dict[int, int] = {}
     copied: set[str] = set()
