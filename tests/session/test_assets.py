@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -431,3 +432,18 @@ async def test_an_accepted_asset_belongs_to_the_session_after_its_file_is_gone(t
     file.unlink()
     (stored,) = session.asset_records.values()
     assert session.assets.path_of(stored.hash).read_bytes() == CONTENT
+
+
+def test_calls_side_by_side_sign_a_folder_at_the_same_time(tmp_path: Path) -> None:
+    for number in range(20):
+        store = AssetStore(tmp_path / str(number), user=tmp_path / "sessions.db")
+        begin = threading.Barrier(8)
+
+        def add(content: bytes, store: AssetStore = store, begin: threading.Barrier = begin) -> str:
+            begin.wait()
+            return store.add_bytes(content)
+
+        with ThreadPoolExecutor(8) as pool:
+            digests = [*pool.map(add, (bytes([one]) for one in range(8)))]
+        assert all(digest in store for digest in digests)
+        assert [one.name for one in store.root.glob("incoming/*")] == []

@@ -23,7 +23,7 @@ from typing import BinaryIO, Final
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
 from narratoria.session.media import HEAD_BYTES, contradiction, is_media_type
-from narratoria.session.private_files import make_file, make_folder
+from narratoria.session.private_files import make_folder
 from narratoria.tools.schema.excerpts import quoted
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
@@ -96,10 +96,10 @@ class AssetStore:
         name = str(self._user.resolve())
         note = self.root / "users" / hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
         make_folder(note.parent)
-        written = self._incoming() / note.name
-        make_file(written)
-        written.write_text(name, "utf-8", "surrogateescape")
-        written.replace(note)  # atomic: half a name would be another's
+        # A file of its own: calls side by side, and other processes, sign at the same time.
+        with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as written:
+            written.write(os.fsencode(name))
+        Path(written.name).replace(note)  # atomic: half a name would be another's
         self._signed = True
 
     def discard(self, digest: str) -> int:
