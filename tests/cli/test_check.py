@@ -47,7 +47,7 @@ class Hostile:
 
 
 HOSTILE = [Hostile.read(path) for path in sorted((TESTS / "hostile").glob("*.sh"))]
-# One of each kind goes through the command line here, the rest in `make test-slow`; `check_tool` meets all of them.
+# One of each kind goes through the command line here, the rest in `make test-slow`; `check_tool` meets most.
 AT_ONCE = {"ignores-term", "lingers-after-done", "no-done", "noise-on-stdout", "silence", "two-dones"}
 AT_ONCE |= {"daemon-in-its-own-session", "daemon-without-marks"}
 hostile_tools = pytest.mark.parametrize(
@@ -80,7 +80,15 @@ def test_check_names_the_fault_of_every_hostile_tool(narratoria: Any, tool: Host
 
 
 @pytest.mark.parametrize(
-    "tool", [tool for tool in HOSTILE if tool.path.stem not in AT_ONCE], ids=lambda tool: tool.path.stem
+    "tool",
+    [
+        pytest.param(tool, marks=pytest.mark.slow)
+        if tool.path.stem.startswith("daemon")
+        else tool  # seconds each
+        for tool in HOSTILE
+        if tool.path.stem not in AT_ONCE
+    ],
+    ids=lambda tool: tool.path.stem,
 )
 def test_the_kit_names_the_fault_of_every_hostile_tool(tool: Hostile) -> None:
     report = check_tool(tool.path, timeout=float(tool.timeout))

@@ -58,6 +58,7 @@ def test_a_tool_of_a_server_is_called_by_its_name(narratoria: Any, servers: str)
     assert "✓ hello" in shown.out
 
 
+@pytest.mark.slow
 def test_a_tool_that_no_server_has_is_named_with_its_likes(narratoria: Any, servers: str) -> None:
     ended = narratoria("call", "trial.ad", "--mcp", servers, "--json")
     assert ended.code == 1

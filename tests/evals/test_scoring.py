@@ -312,7 +312,7 @@ def test_the_sets_are_large_varied_and_do_not_share_prompts() -> None:
 @pytest.mark.parametrize(
     ("name", "every"),
     [
-        ("held-out", 5),  # the whole sets are read by `make test-slow`
+        ("held-out", 10),  # the whole sets are read by `make test-slow`
         pytest.param("development", 1, marks=pytest.mark.slow),
         pytest.param("development-2", 1, marks=pytest.mark.slow),
         pytest.param("held-out", 1, marks=pytest.mark.slow),

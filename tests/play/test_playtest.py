@@ -74,7 +74,7 @@ def write(folder: Path, rules: str = RULES) -> Path:
     return root
 
 
-def run(root: Path, players: int = 4, turns: int = 12, seed: int = 1) -> Any:
+def run(root: Path, players: int = 3, turns: int = 10, seed: int = 1) -> Any:
     return playtest(open_story(str(root)), Settings(players=players, turns=turns, seed=seed))
 
 
@@ -94,7 +94,7 @@ async def test_a_failed_call_and_a_choice_without_an_answer_are_faults(tmp_path:
     assert report.endings["out"].title == "Out"
     assert report.endings["out"].shortest == 2
     assert report.endings["out"].state["place"] == "yard"
-    assert report.turns == 48
+    assert report.turns == 30
 
 
 async def test_a_call_that_was_not_run_is_no_second_fault(tmp_path: Path) -> None:

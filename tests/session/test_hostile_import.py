@@ -438,7 +438,7 @@ def test_a_packing_that_no_limit_holds_for_is_refused(tmp_path: Path, packing: i
     store.close()
 
 
-@pytest.mark.parametrize("make", [many_values, many_lines_of_values])
+@pytest.mark.parametrize("make", [many_values, pytest.param(many_lines_of_values, marks=pytest.mark.slow)])
 def test_a_small_file_costs_little_memory(tmp_path: Path, make: Callable[[], bytes]) -> None:
     file = tmp_path / "bomb.narratoria"
     file.write_bytes(make())

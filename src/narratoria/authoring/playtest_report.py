@@ -54,13 +54,16 @@ class Report(msgspec.Struct, kw_only=True):
 
     @property
     def turns_per_second(self) -> float:
+        """Turns of all players in a second."""
         return self.turns / self.seconds if self.seconds else 0.0
 
     def to_json(self) -> JsonObject:
+        """Return the report as `playtest --json` prints it."""
         document: JsonObject = msgspec.to_builtins(self)
         return {"clean": not self.faults, **document, "turnsPerSecond": round(self.turns_per_second, 2)}
 
     def add_ending(self, name: str, ending: Ending) -> None:
+        """Count an ending that was reached, and keep the shortest way to it."""
         known = self.endings.setdefault(name, ending)
         if known is not ending:
             known.count += 1

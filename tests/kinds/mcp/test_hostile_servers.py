@@ -223,6 +223,7 @@ async def test_lists_in_lists_are_measured_before_they_are_decoded(place):
     assert result.failure.code == OUTPUT_LIMIT
 
 
+@pytest.mark.slow  # it waits for the end
 async def test_a_server_that_reads_nothing_more_cannot_hold_up_the_end(place):
     source = """
     def behave(asked):
