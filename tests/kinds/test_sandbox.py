@@ -375,6 +375,14 @@ def test_a_tool_of_a_story_that_is_not_ours_is_confined_whatever_its_manifest_sa
         take_back()
 
 
+def test_a_tool_that_fails_at_a_wall_is_told_of_the_sandbox(tmp_path: Path) -> None:
+    path = in_a_story(tmp_path).with_name("writer")
+    path.write_text(f"#!/bin/sh\ncat > /dev/null\necho x > {tmp_path}/elsewhere\n")
+    path.chmod(0o755)
+    result = asyncio.run(ToolRegistry([process_tool(path)]).execute("writer", {}))
+    assert "it ran in the sandbox 'story'" in result.message and "--sandbox trusted" in result.message
+
+
 def test_a_story_opens_no_folder_by_a_link_a_first_line_or_a_path_of_its_own(
     tmp_path: Path, secret: str
 ) -> None:

@@ -205,7 +205,7 @@ class _Process:
         settled = conversation.settled(outcome)
         if context.session.root.recording:
             self._note(settled, params, context)
-        return judge(self.manifest.name, settled, conversation, context)
+        return judge(self.manifest.name, settled, conversation, context, profile)
 
     async def _run_here(
         self, params: JsonObject, context: ToolContext, conversation: Output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from narratoria.errors import NON_ZERO_EXIT, TIMEOUT, CallFailure
@@ -9,14 +10,16 @@ from narratoria.events import JsonObject, ToolErrorEvent
 from narratoria.kinds.conversation import LAYOUT, Conversation
 from narratoria.kinds.process.crash_lines import last_words
 from narratoria.kinds.process.supervisor import ProcessOutcome
+from narratoria.kinds.sandbox import Profile
 from narratoria.tools.tool import ToolContext, ToolResult
 from narratoria.unicode_text import escaped
 
+_REFUSED: Final = re.compile(r"(?i)permission denied|operation not permitted|\beacces\b|\beperm\b")
 _CLOSED: Final = "it had closed its standard output, and lived on"
 
 
 def judge(
-    name: str, outcome: ProcessOutcome, conversation: Conversation, context: ToolContext
+    name: str, outcome: ProcessOutcome, conversation: Conversation, context: ToolContext, profile: Profile
 ) -> ToolResult[JsonObject]:
     """Return the result of a process that has ended; a `CallFailure` says what is wrong with its ending."""
     conversation.report_after_done(name, outcome.after_done_line, outcome.after_done, outcome.after_done_head)
@@ -38,13 +41,27 @@ def judge(
     # 001 §5.3: a non-zero exit is a protocol-level failure, regardless of any emitted events, done included. A
     # process that had to be ended after `done` did not choose its exit status: `done` stands.
     if not outcome.lingered and (outcome.exit_code or outcome.signal is not None):
-        raise CallFailure(NON_ZERO_EXIT, _exit_text(name, outcome, conversation.error), details=details)
+        text = _exit_text(name, outcome, conversation.error) + _at_a_wall(profile, outcome)
+        raise CallFailure(NON_ZERO_EXIT, text, details=details)
     return conversation.result(
         name,
         outcome.done,
         ended="the process ended",
         note=f"; {_CLOSED}" if outcome.closed_stdout else "",
         details=details,
+    )
+
+
+def _at_a_wall(profile: Profile, outcome: ProcessOutcome) -> str:
+    """Say which walls a process had around it, if it failed for want of a permission."""
+    if not profile.confines or not _REFUSED.search(outcome.stderr):
+        return ""
+    network = (
+        "and the network, if its manifest has that permission" if profile.network == "asked" else "no network"
+    )
+    return (
+        f"; it ran in the sandbox {profile.name!r}: its own files to read, TMPDIR to write, {network}. "
+        f"`--sandbox trusted` takes the walls down"
     )
 
 
