@@ -49,7 +49,7 @@ class Hostile:
 HOSTILE = [Hostile.read(path) for path in sorted((TESTS / "hostile").glob("*.sh"))]
 # One of each kind goes through the command line here, the rest in `make test-slow`; `check_tool` meets most.
 AT_ONCE = {"ignores-term", "lingers-after-done", "no-done", "noise-on-stdout", "silence", "two-dones"}
-AT_ONCE |= {"daemon-in-its-own-session", "daemon-without-marks"}
+AT_ONCE |= {"daemon-in-its-own-session"}
 hostile_tools = pytest.mark.parametrize(
     "tool",
     [

@@ -68,6 +68,7 @@ def test_a_tool_that_no_server_has_is_named_with_its_likes(narratoria: Any, serv
     assert "is not on the PATH" in broken.json["error"]
 
 
+@pytest.mark.slow
 def test_a_plan_runs_tools_of_servers(narratoria: Any, servers: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     call = {"toolId": "one", "toolPath": "trial.add", "input": {"a": 1}, "dependencies": []}

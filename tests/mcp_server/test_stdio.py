@@ -289,6 +289,7 @@ def test_a_message_may_be_long_and_one_that_is_too_long_is_refused_alone(worksho
     server.communicate(timeout=20)
 
 
+@pytest.mark.slow
 def test_a_tool_that_says_more_than_its_client_reads_waits_for_it(workshop):
     """The log is read only after the tool had time to say it all; the server's memory stays bounded."""
     line = '{"version":"0","type":"log","level":"info","message":"%s"}' % ("x" * 1000)

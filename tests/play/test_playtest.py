@@ -97,6 +97,7 @@ async def test_a_failed_call_and_a_choice_without_an_answer_are_faults(tmp_path:
     assert report.turns == 30
 
 
+@pytest.mark.slow
 async def test_a_call_that_was_not_run_is_no_second_fault(tmp_path: Path) -> None:
     rules = RULES.replace("calls = [{", 'calls = [{ id = "a",').replace(
         '"bell" }]', '"bell" }, { id = "b", tool = "bell", after = ["a"] }]'
@@ -265,6 +266,7 @@ def test_the_command_saves_a_session_to_open_for_each_fault(tmp_path: Path) -> N
     assert [turn["prompt"] for turn in json.loads(shown.stdout)["turns"]][-1] == failed["prompts"][-1]
 
 
+@pytest.mark.slow
 def test_the_command_tells_people_what_it_found(tmp_path: Path) -> None:
     root = write(tmp_path)
     ended = command(tmp_path, "playtest", root, "--players", 2, "--turns", 10, "--seed", 1, "--no-save")

@@ -65,7 +65,7 @@ def copied(source: Path, folder: Path) -> Path:
     return Path(shutil.copyfile(source, folder / "sessions.db"))
 
 
-@pytest.mark.parametrize("flips", [60, pytest.param(6000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("flips", [30, pytest.param(6000, marks=pytest.mark.slow)])
 def test_a_changed_byte_is_noticed_or_changes_nothing(tmp_path: Path, flips: int) -> None:
     path = copied(RECORDED, tmp_path / "home")
     store = SqliteStore(path)

@@ -110,7 +110,7 @@ def endings(place: str, tmp_path: Path, kills: int, turns: int) -> None:
 
 
 def test_a_game_killed_at_random_moments_ends_as_one_left_alone(tmp_path: Path) -> None:
-    endings("sqlite", tmp_path, kills=5, turns=12)
+    endings("sqlite", tmp_path, kills=3, turns=8)
 
 
 @pytest.mark.slow

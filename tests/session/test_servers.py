@@ -99,6 +99,7 @@ def test_the_turn_of_a_killed_server_is_finished_by_another(
     assert kept["ground"] == 4, "two sacks a turn, each once"
 
 
+@pytest.mark.slow
 def test_a_frozen_owner_that_wakes_up_writes_nothing(
     postgres_database: str, tmp_path: Path, slow_mill: Path
 ) -> None:

@@ -86,7 +86,6 @@ def clean(page: Any) -> None:
     assert not found, found
 
 
-@pytest.mark.short
 def test_a_card_is_imported_recalled_pinned_edited_and_forgotten(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

@@ -61,7 +61,6 @@ def test_words_come_as_they_are_written_and_go_when_the_model_falls_silent(
         expect(story).not_to_contain_text("The tide hums")
 
 
-@pytest.mark.short
 def test_of_an_answer_that_is_refused_and_mended_only_the_mended_one_stays(
     tmp_path: Path, open_page: Callable[..., Any]
 ) -> None:

@@ -196,7 +196,7 @@ async def test_a_function_gets_the_state_and_its_events_and_its_result_come_back
     assert field.session.state["said"]["word"] == "ha"
 
     before = len(field.recorder.of(CallEmitted))
-    endless = await field.call(placed, {"word": "forever"}, timeout=1.0)
+    endless = await field.call(placed, {"word": "forever"}, timeout=5.0)
     assert endless.failure is not None and endless.failure.code == "TIMEOUT"
     (log, *_) = [one.event for one in field.recorder.of(CallEmitted)[before:] if isinstance(one.event, Log)]
     assert eventually(lambda: not Path(f"/proc/{log.message.removeprefix('in ')}").exists(), 10)

@@ -174,6 +174,7 @@ class _Process:
     _told_cold: WeakSet[Session] = field(default_factory=WeakSet, init=False)
     _told_walls: WeakSet[Session] = field(default_factory=WeakSet, init=False)
     _walls: dict[str, Confinement] = field(default_factory=dict, init=False)
+    _called: list[bool] = field(default_factory=list, init=False)
 
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
         if self.surround is None:
@@ -214,7 +215,10 @@ class _Process:
         env = environment(self.asked)
         async with _scratch_folder() as scratch:
             own = dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))
-            run = self._runner(params, context, conversation, self.cwd, self.warm)
+            # A server pays from the second call on, and many a program makes only one.
+            start = self.warm if self._called else None
+            self._called[:] = [True]
+            run = self._runner(params, context, conversation, self.cwd, start)
             outcome = await self._launched({**env, **conversation.env, **own}, run)
         if outcome.cold or self.never_warm:
             self._tell_cold(context, outcome.cold or self.never_warm)
