@@ -405,6 +405,15 @@ def test_a_host_that_ignores_sigchld_gets_everything_but_the_exit_code(trial: An
     assert said == repr(((None, True, "err\n"), 1))  # and still one guardian
 
 
+def test_a_tool_that_the_kernel_reaped_before_it_was_watched_has_ended_as_well(trial: Any) -> None:
+    late = (
+        "import time\nfrom narratoria.kinds.process import platform\nstart = platform.start\n"
+        "platform.start = lambda *given: (start(*given), time.sleep(0.3))[0]\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    )
+    assert in_a_host(trial, late, CHATTY) == repr((None, True, "err\n"))
+
+
 @pytest.mark.parametrize("spare", [3, 4, 5, 6])
 def test_too_many_open_files_are_a_refusal_and_no_leak(trial: Any, spare: int) -> None:
     exhaust = (

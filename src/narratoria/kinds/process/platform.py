@@ -353,6 +353,7 @@ def has_ended(pid: int) -> bool:
 
 
 Watch = PidfdWatch | PollingWatch
+_WITHOUT_PIDFD = (errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EINVAL)
 
 
 def watch_exit(loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], object]) -> Watch:
@@ -365,6 +366,7 @@ def watch_exit(loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], ob
 
             return PidfdWatch(listener_of(loop), pid, ended)
         except OSError as error:
-            if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EINVAL):
+            # ESRCH: over already, and reaped by the kernel, since the host ignores SIGCHLD
+            if error.errno != errno.ESRCH and error.errno not in _WITHOUT_PIDFD:
                 raise
     return PollingWatch(loop, pid, ended)
