@@ -41,7 +41,7 @@ $(TEST_VENV)/.ready:
 bench: setup ## every measured figure beside its target, in one table and in build/bench.json
 	scripts/test_needs.sh
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench --editable '.[default,mcp,otel,postgres,ray]'
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 

@@ -36,7 +36,8 @@ from narratoria.narrator.protocol import NarratorRequest
 from narratoria.play.story import Story
 story = Story.load(sys.argv[1])
 narrator = ParaphraseNarrator(story.scripted_narrator(), CachedEmbedder(MiniLM(), Path(sys.argv[2])))
-assert narrator.understand(NarratorRequest(prompt=sys.argv[3], state=story.state)).actions
+understood = narrator.understand(NarratorRequest(prompt=sys.argv[3], state=story.state))
+assert understood.actions or understood.doubts
 print(time.process_time())
 """
 
