@@ -171,7 +171,10 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("unit", HOSTILE)
+@pytest.mark.parametrize(
+    "unit",
+    [pytest.param(unit, marks=pytest.mark.slow if number % 3 else ()) for number, unit in enumerate(HOSTILE)],
+)
 def test_hostile_text_takes_bounded_time(unit: str) -> None:
     """Half of the longest text that is rendered: about 0.7 s of a quiet core at worst, and this machine may be busy."""
     part = (unit * LONGEST_PART)[: LONGEST_PART - 10]

@@ -154,6 +154,7 @@ def test_the_first_story_can_be_played_as_the_page_says(tmp_path: Path) -> None:
     assert "enough" in told[5] and turns[-1]["state"]["bell"] == {"rung": 3}
 
 
+@pytest.mark.slow
 def test_the_tool_in_a_language_without_a_kit_conforms_is_published_and_is_called(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "first-tool.md").read_text(encoding="utf-8")
     part = page.partition("## In a language without a kit")[2]

@@ -40,7 +40,9 @@ for _ in range(100):
 
 
 @pytest.mark.parametrize("made", ["struct", "dataclass"])
-@pytest.mark.parametrize("read", ["convert", "converter", "decoder"])
+@pytest.mark.parametrize(
+    "read", ["convert", *[pytest.param(read, marks=pytest.mark.slow) for read in ("converter", "decoder")]]
+)
 def test_threads_may_read_a_new_type_at_once(made: str, read: str) -> None:
     # msgspec alone ends the process with a segmentation fault here
     ended = subprocess.run([sys.executable, "-c", THREADS, made, read], timeout=60)

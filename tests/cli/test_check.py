@@ -292,8 +292,12 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 
 
-@pytest.mark.parametrize("command", ["call", "check"])
-@pytest.mark.parametrize("tool", ["one-endless-line", "a-million-logs", "deep-nesting", "lists-in-lists"])
+@pytest.mark.parametrize("command", ["call", pytest.param("check", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "tool",
+    ["one-endless-line", "a-million-logs"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("deep-nesting", "lists-in-lists")],
+)
 def test_memory_stays_bounded_whatever_a_tool_writes(narratoria: Any, command: str, tool: str) -> None:
     """As the kernel counts it, for the whole life of the command; without a tool it takes about 40 MiB."""
     arguments = narratoria.command(command, TESTS / "hostile" / f"{tool}.sh", "--json")

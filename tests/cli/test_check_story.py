@@ -50,7 +50,10 @@ def plant(story: Path, file: str, right: str, wrong: str) -> int:
     return text.count("\n", 0, at) + 1
 
 
-@pytest.mark.parametrize("typo", TYPOS)
+@pytest.mark.parametrize(
+    "typo",
+    [pytest.param(typo, marks=pytest.mark.slow if number > 1 else ()) for number, typo in enumerate(TYPOS)],
+)
 def test_each_typo_is_named_with_its_line_by_every_command(narratoria, story: Path, typo: str) -> None:
     file, right, wrong, meant = TYPOS[typo]
     line = plant(story, file, right, wrong)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import CommandLine
 
 MILL = Path(__file__).parents[1] / "session" / "mill"
 
@@ -15,11 +16,21 @@ ASKED = ("play", "torch", "--terminal", "--narrator", "rules")
 LIT = {"inventory": {"torch": {"lit": True}}}
 
 
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A home in which the torch was lit and the door examined, and the session's id."""
+    command = CommandLine(tmp_path_factory.mktemp("played"))
+    ended = command(*ASKED, "--json", stdin="light the torch\nexamine the door\n")
+    assert ended.code == 0, ended.err
+    return command.folder, str(json.loads(ended.out.splitlines()[0])["session"])
+
+
 @pytest.fixture
-def session(narratoria) -> str:
-    played = narratoria(*ASKED, "--json", stdin="light the torch\nexamine the door\n")
-    assert played.code == 0, played.err
-    return str(json.loads(played.out.splitlines()[0])["session"])
+def session(narratoria, played: tuple[Path, str]) -> str:
+    """That session, in a copy of the home."""
+    home, session = played
+    shutil.copytree(home, narratoria.folder, symlinks=True, dirs_exist_ok=True)
+    return session
 
 
 @pytest.fixture

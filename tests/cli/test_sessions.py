@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -25,10 +26,10 @@ def narratoria(home: Path, *arguments: str, say: str | None = None) -> subproces
     return warm_start.run(*arguments, env=env, input=say or "")
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the torch was lit and the door examined."""
-    folder = tmp_path / "home"
+    folder = tmp_path_factory.mktemp("played") / "home"
     done = narratoria(
         folder,
         "play",
@@ -41,6 +42,12 @@ def home(tmp_path: Path) -> Path:
     )
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture
+def home(played: Path, tmp_path: Path) -> Path:
+    """A copy of it, to change."""
+    return Path(shutil.copytree(played, tmp_path / "home", symlinks=True))
 
 
 def listed(home: Path) -> list[dict]:

@@ -87,7 +87,10 @@ def test_a_job_in_the_background_of_a_script_can_be_ended(
     assert narratoria.leaves_nothing()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("mode", ["--terminal", "--json"])
 def test_a_game_that_waits_for_a_line_can_be_ended(
     narratoria: Any, mode: str, number: int, code: int

@@ -100,7 +100,10 @@ def test_its_own_test_passes(make_skeleton: Any, lang: str) -> None:
     assert run_in(folder, LANGUAGES[lang].test.replace("@MODULE@", NAME.replace("-", "_")))
 
 
-@every_language
+@pytest.mark.parametrize(
+    "lang",
+    [pytest.param(lang, marks=() if lang in ("python", "sh") else pytest.mark.slow) for lang in LANGUAGES],
+)
 def test_its_own_test_fails_when_the_tool_is_broken(make_skeleton: Any, lang: str, tmp_path: Path) -> None:
     folder = tmp_path / NAME
     shutil.copytree(make_skeleton(lang).parent, folder)

@@ -386,6 +386,7 @@ async def scraper() -> AsyncIterator[Scraper]:
     session.resources.close()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.short
 async def test_web_scrape_reads_pages_with_real_chromium(scraper: Scraper, inn: str) -> None:

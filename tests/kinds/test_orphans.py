@@ -67,7 +67,9 @@ def test_a_daemon_without_any_mark_is_ended_and_reaped_and_the_hosts_children_ar
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("command", ["call", "check", "run"])
+@pytest.mark.parametrize(
+    "command", ["run", *[pytest.param(name, marks=pytest.mark.slow) for name in ("call", "check")]]
+)
 def test_the_command_line_adopts(trial: Any, tmp_path: Path, command: str) -> None:
     path, pid_file = write_tool(tmp_path)
     target = path

@@ -45,6 +45,7 @@ def inspect(*arguments: object, env: dict[str, str] | None = None) -> Any:
     return json.loads(ended.stdout)
 
 
+@pytest.mark.slow
 def test_the_inspector_lists_and_calls_our_tools_over_stdio(workshop):
     schema = {"type": "object", "properties": {"target": {"type": "string"}}, "additionalProperties": False}
     workshop.tool("lighter", PATCH, DONE, parameters=schema)
@@ -113,6 +114,7 @@ def results(address: str, *arguments: str) -> dict[str, tuple[int, int]]:
     return {name: (int(passed), int(failed)) for name, passed, failed in found}
 
 
+@pytest.mark.slow
 def test_the_active_conformance_suite_passes(served):
     found = results(served)
     assert len(found) >= 31

@@ -78,7 +78,10 @@ def until(holds: Any) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("ending", ["eof", "SIGTERM", "SIGINT", "SIGKILL"])
+@pytest.mark.parametrize(
+    "ending",
+    ["eof", "SIGKILL", *[pytest.param(name, marks=pytest.mark.slow) for name in ("SIGTERM", "SIGINT")]],
+)
 def test_the_server_ends_and_with_it_every_tool(workshop, ending):
     begun = workshop.folder / "begun"
     workshop.tool("endless", f"touch {begun}", "sleep 600 & sleep 600")

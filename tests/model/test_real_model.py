@@ -68,6 +68,7 @@ def check(calls: list[Any], cards: list[ToolCard]) -> None:
         parser_for_schema(known[call.tool_path].parameters)(call.input)
 
 
+@pytest.mark.slow
 async def test_a_plan_is_valid_and_was_heard_as_it_was_written(model: ModelServer) -> None:
     heard: list[str] = []
     tracker = BudgetTracker(Budget(max_tokens=100_000))

@@ -397,7 +397,13 @@ async def test_a_bad_server_costs_one_attempt_not_the_turn(bad: Behaviour) -> No
     assert server.sent < 20_000_000
 
 
-@pytest.mark.parametrize("bad", BAD_SERVERS, ids=[name.strip() for name in BAD_NAMES.split(",")])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(bad, id=name.strip(), marks=pytest.mark.slow if number % 4 else ())
+        for number, (bad, name) in enumerate(zip(BAD_SERVERS, BAD_NAMES.split(","), strict=True))
+    ],
+)
 async def test_a_chain_goes_on_to_the_next_narrator_when_the_server_is_bad_for_good(bad: Behaviour) -> None:
     session = Session()
     recorder = Recorder(session)

@@ -71,7 +71,7 @@ def calls(narrator: LocalNarrator, request: NarratorRequest) -> list[tuple[str, 
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=pytest.mark.slow if number % 5 else ())
+        pytest.param(path, id=path.stem, marks=pytest.mark.slow if number % 17 else ())
         for number, path in enumerate(CATALOGUES)
     ],
 )

@@ -412,6 +412,7 @@ def test_a_prompt_waits_for_the_phrases_of_rules_that_may_answer_it_only(tmp_pat
     assert needed < 0.5 * len(hasty.texts)
 
 
+@pytest.mark.slow
 def test_what_a_prompt_is_taken_for_does_not_hang_on_how_much_is_embedded(
     narrators: dict[str, ParaphraseNarrator], tmp_path: Path
 ) -> None:

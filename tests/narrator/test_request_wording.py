@@ -47,7 +47,7 @@ def narrator(tmp_path_factory: pytest.TempPathFactory) -> LocalNarrator:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=pytest.mark.slow if number % 5 else ())
+        pytest.param(path, id=path.stem, marks=pytest.mark.slow if number % 17 else ())
         for number, path in enumerate(CATALOGUES)
     ],
 )

@@ -398,9 +398,13 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "a snapshot of no record": (lambda: a_gap_behind_which_nobody_can_play(seq=1 << 60), "out of range"),
     "a plan without a name": (lambda: Script().begin(1, "x").add("plan_made", plan={}, attempt=1).file(), "requestId"),
 }  # fmt: skip
+LARGE = ("many lines of values", "bombs and a bad last line")  # seconds each
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@pytest.mark.parametrize(
+    "what",
+    [pytest.param(what, marks=pytest.mark.slow if what in LARGE else ()) for what in REFUSED],
+)
 def test_what_is_refused_leaves_nothing(tmp_path: Path, what: str) -> None:
     make, reason = REFUSED[what]
     content = make()

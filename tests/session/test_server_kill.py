@@ -187,7 +187,7 @@ def endings(place: str, tmp_path: Path, turns: int, kills: int, monkeypatch: pyt
 def test_a_server_killed_at_random_moments_ends_its_game_as_one_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    endings("sqlite", tmp_path, 15, 4, monkeypatch)
+    endings("sqlite", tmp_path, 8, 2, monkeypatch)
 
 
 def test_a_server_finishes_the_open_turn_before_anybody_asks(tmp_path: Path) -> None:

@@ -437,7 +437,7 @@ def test_a_killed_server_finishes_the_turn_when_it_is_back(server: RunningServer
     assert get(server, f"/sessions/{session}/state")["state"]["bell"] == {"rung": True}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_server_asked_to_end_leaves_its_turn_to_be_finished(server: RunningServer, number: int) -> None:
     session = server.new_session()
     post(server, f"/sessions/{session}/prompt", {"prompt": "wait"})

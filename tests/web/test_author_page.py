@@ -71,7 +71,6 @@ def write_yard(home: Path) -> Path:
     return root
 
 
-@pytest.mark.short
 def test_an_author_sees_warnings_saves_and_mistakes_and_a_skipped_call_is_called_so(
     make_server: Callable[..., RunningServer], open_page: Open, shoot: Shoot
 ) -> None:

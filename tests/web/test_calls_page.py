@@ -84,7 +84,6 @@ def test_a_wrong_key_in_a_patch_is_found(planted: RunningServer, open_page: Open
     shoot(page, "call-link-to-state")
 
 
-@pytest.mark.short
 def test_a_crash_on_one_input_is_found_and_another_input_tried(
     planted: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

@@ -30,6 +30,7 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_cut_font_has_the_letters_of_its_script_and_names_its_license(cut: Path) -> None:
     serif = font_tools.TTFont(cut / "serif-400-latin.woff2")
     assert {ord("a"), ord("é"), ord("“")} <= serif.getBestCmap().keys()

@@ -34,7 +34,6 @@ def mirrored(text: Any) -> Any:
     )
 
 
-@pytest.mark.short
 def test_the_page_is_in_the_language_of_the_browser_until_another_is_chosen(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

@@ -66,7 +66,6 @@ def test_a_skill_is_set_over_http_and_what_does_not_fit_is_refused(weathered: An
 
 
 @pytest.mark.browser
-@pytest.mark.short
 def test_the_form_of_a_skill_is_on_the_page(
     weathered: Any, open_page: Callable[..., Page], shoot: Any
 ) -> None:

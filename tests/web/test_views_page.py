@@ -645,7 +645,7 @@ def violations(page: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("theme", [pytest.param("dark", marks=pytest.mark.short), "light"])
+@pytest.mark.parametrize("theme", ["dark", "light"])
 def test_every_view_is_accessible(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot, theme: str
 ) -> None:

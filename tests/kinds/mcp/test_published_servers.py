@@ -70,6 +70,7 @@ async def test_time():
         assert "Atlantis" in wrong.failure.message
 
 
+@pytest.mark.slow
 async def test_git(tmp_path):
     git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True)
     git(["git", "init", "-q", "-b", "main"])
@@ -82,6 +83,7 @@ async def test_git(tmp_path):
         assert it.registry.get("it.git_commit").effects != ()
 
 
+@pytest.mark.slow
 async def test_fetch(tmp_path):
     (tmp_path / "index.html").write_text(
         "<html><body><article><h1>Tide</h1><p>High at six.</p></article></body></html>"
@@ -155,6 +157,7 @@ async def test_everything():
         assert [event.fields["progress"] for event in call.events][-1] == 1.0
 
 
+@pytest.mark.slow
 async def test_a_session_that_its_server_forgot_is_begun_again(tmp_path):
     entry = node_server("everything", "streamableHttp")
     with socket.socket() as free:
