@@ -18,9 +18,9 @@ WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 260, 70, 44, 34, 20
 INTRODUCTION = """\
 # Benchmarks
 
-`make bench` measures all of this in one run and writes `build/bench.json`; `python bench/page.py` draws this page from
-it. Ours and what it is compared with take turns. A figure is the median of the rounds; the middle half of them stands
-in brackets. Peers run in environments of their own, in the releases of `bench/peers/pinned.txt`.
+`make bench` measures all of this and writes `build/bench.json`; `python bench/page.py` draws this page from it. Ours
+and what it is compared with take turns. A figure is the median of the rounds; the middle half of them stands in
+brackets. Peers run in environments of their own, in the releases of `bench/peers/pinned.txt`.
 
 Measured {day} on {cores} cores ({processor}), {system}, Python {python}: **{met} of {targets} targets are met.**
 """

@@ -3,6 +3,7 @@
     python bench/run.py [--into build/bench.json] [NAME …]    # NAME: dispatch, plan, journal, …
 
 A missed target is said and ends nothing; a benchmark that breaks off is told at the end, with status 1.
+With names, the file keeps what it has of the other benchmarks.
 `python bench/page.py` draws docs/benchmarks.md from the file.
 """
 
@@ -31,6 +32,13 @@ def run_one(file: Path, notes: Path) -> bool:
     return subprocess.run([sys.executable, str(file)], check=False, env=environment).returncode == 0
 
 
+def kept(file: Path, measured: set[str]) -> list[dict[str, Any]]:
+    """What a file has of benchmarks other than those `measured`."""
+    if not file.exists():
+        return []
+    return [one for one in json.loads(file.read_text())["sections"] if one["bench"] not in measured]
+
+
 def machine() -> dict[str, Any]:
     return {
         "cores": len(os.sched_getaffinity(0)),
@@ -49,14 +57,18 @@ def main(arguments: list[str] | None = None, folder: Path = HERE) -> int:
     known = {file.stem.removeprefix("bench_"): file for file in files}
     if unknown := [name for name in options.names if name not in known]:
         parser.error(f"no benchmark is called {unknown[0]}; there are: {', '.join(known)}")
-    broken = []
+    broken, sections = [], []
+    chosen = [name for name in known if not options.names or name in options.names]
     with tempfile.TemporaryDirectory() as place:
-        notes = Path(place, "notes")
-        notes.touch()
-        for name, file in known.items():
-            if (not options.names or name in options.names) and not run_one(file, notes):
+        for name in chosen:
+            notes = Path(place, name)
+            notes.touch()
+            if not run_one(known[name], notes):
                 broken.append(name)
-        sections = [json.loads(line) for line in notes.read_text().splitlines()]
+            sections += [{"bench": name} | json.loads(line) for line in notes.read_text().splitlines()]
+    if options.names:
+        sections += kept(options.into, set(chosen))
+        sections.sort(key=lambda section: list(known).index(section["bench"]))
     found = {
         "measured": datetime.now(UTC).isoformat(timespec="minutes"),
         "machine": machine(),

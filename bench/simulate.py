@@ -38,7 +38,7 @@ class Load:
     commits: int = 2  # of a turn
     connections: int = 64  # at work in the database at one time
     failures: float = 1 / 86_400  # of a node in a second
-    takeover: float = 5.0
+    takeover: float = 2.0
     seconds: float = 60.0
 
 
