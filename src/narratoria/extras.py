@@ -32,6 +32,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "mcp": Extra("MCP servers as tools, and our tools as an MCP server", ("mcp",)),
     "openapi": Extra("operations of OpenAPI documents as tools", ("httpx2",)),
     "postgres": Extra("sessions in PostgreSQL", ("psycopg",)),
+    "s3": Extra("assets of a shared server in a bucket", ("httpx2",)),
     "otel": Extra("OpenTelemetry spans and metrics", ("opentelemetry.sdk",)),
     "ray": Extra("tools on the nodes of a Ray cluster", ("ray",)),
     "browser": Extra("the web_scrape tool", ("playwright",)),

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,20 +24,28 @@ from narratoria.store.store import Store
 sys.path.insert(0, str(Path(__file__).parent))  # for `digging`, the game these tests share
 
 MakeStore = Callable[[], Store]
-KINDS = ["sqlite-apsw", "sqlite-standard", pytest.param("postgres", marks=pytest.mark.postgres)]
+KINDS = [
+    "sqlite-apsw",
+    "sqlite-standard",
+    pytest.param("postgres", marks=pytest.mark.postgres),
+    pytest.param("postgres-bucket", marks=[pytest.mark.postgres, pytest.mark.slow]),
+]
 
 
 @pytest.fixture(params=KINDS)
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
     """Opens the same store again and again, as processes that follow each other would."""
     stores: list[Store] = []
-    if request.param == "postgres":
+    if request.param.startswith("postgres"):
         url = request.getfixturevalue("postgres_database")
+        server = request.getfixturevalue("s3_server") if request.param == "postgres-bucket" else None
+        name = server.make_bucket() if server is not None else ""
 
         def make() -> Store:
             from narratoria.store.postgres import PostgresStore
 
-            stores.append(PostgresStore(url, assets=tmp_path / f"assets{len(stores)}"))
+            bucket = server.bucket(name) if server is not None else None
+            stores.append(PostgresStore(url, assets=tmp_path / f"assets{len(stores)}", bucket=bucket))
             return stores[-1]
     else:
         driver = {"sqlite-apsw": "apsw", "sqlite-standard": "sqlite3"}[request.param]
@@ -102,6 +111,14 @@ def _serve(binaries: Path, folder: Path) -> Iterator[str]:
     finally:
         process.send_signal(signal.SIGQUIT)  # PostgreSQL's immediate shutdown
         process.wait(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[Any]:
+    from buckets import moto
+
+    with tempfile.TemporaryDirectory(prefix="narratoria-s3-") as folder:
+        yield from moto(Path(folder))
 
 
 def _exists(user: str) -> bool:

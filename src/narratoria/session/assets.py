@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
@@ -30,6 +30,19 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}")
 DEFAULT_CAP: Final = 256 * 1024 * 1024
 _OF_THE_SYSTEM: Final = ("/proc", "/sys", "/dev")
 _PATH_SHOWN: Final = 200
+
+
+class HeldAsset(NamedTuple):
+    """A content that a store holds, and the time at which it came; 0 if that is long enough ago."""
+
+    digest: str
+    size: int
+    came: float
+
+
+def is_digest(text: str) -> bool:
+    """Tell if a text can be the hash of a content."""
+    return _HASH.fullmatch(text) is not None
 
 
 class AssetStore:
@@ -81,6 +94,13 @@ class AssetStore:
         for path in sorted(self.root.glob("??/*")):
             if _HASH.fullmatch(path.name):
                 yield path.name
+
+    def held(self) -> Iterator[HeldAsset]:
+        """Yield what is held here, referred to or not."""
+        for digest in self:
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                status = (self.root / digest[:2] / digest).stat()
+                yield HeldAsset(digest, status.st_size, status.st_mtime)
 
     def other_users(self) -> list[Path]:
         """Return the other databases whose sessions may refer to these files: the unreferenced may be theirs."""

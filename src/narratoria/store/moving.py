@@ -61,7 +61,9 @@ def move_store(
                 keys[row.key] = int(there[0][0])
             else:
                 _keep_assets(source, target, row.key)
-                keys[row.key] = target.writer.run(_copying(source, target, row, keys))
+                kept = [digest for (digest,) in _assets(source, row.key) if digest in source.assets]
+                with target.brought(kept):
+                    keys[row.key] = target.writer.run(_copying(source, target, row, keys))
                 copied.add(row.id)
         found = []
         for row in rows:

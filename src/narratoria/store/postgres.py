@@ -1,15 +1,15 @@
 """The shared store: PostgreSQL, for several servers that play the same sessions (extra `postgres`).
 
 The writer of a session holds a lease (`postgres_keeper.py`), and every batch is written in a transaction that locks the
-row of that lease: whoever lost it cannot write, whatever the network does. Assets are kept in the database too, and are
-copied to each server's folder when they are asked for.
+row of that lease: whoever lost it cannot write, whatever the network does. Assets are kept in the database too, or in a
+bucket (`shared_assets.py`), and are copied to each server's folder when they are asked for.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -17,12 +17,13 @@ from typing import Any, Final
 from narratoria.errors import JournalError, LeaseLost
 from narratoria.events import AssetStored
 from narratoria.extras import needed
-from narratoria.session.assets import AssetStore
-from narratoria.session.private_files import make_file
+from narratoria.session.record import EmittedRecords, Record
+from narratoria.store.bucket import Bucket, bucket_of_environment
 from narratoria.store.journal_store import Batch, Lease
 from narratoria.store.postgres_keeper import TABLES as KEEPER_TABLES
 from narratoria.store.postgres_keeper import Keeper, TableLease, own_name
 from narratoria.store.postgres_listener import Listener
+from narratoria.store.shared_assets import CONTENTS, OBJECTS, SharedAssets
 from narratoria.store.sql_store import SqlStore
 from narratoria.store.sql_versions import SCHEMA, upgrade
 from narratoria.store.store import SCHEMA_VERSION
@@ -38,7 +39,6 @@ _WORDS: Final = {
     "key": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "int": "BIGINT", "real": "DOUBLE PRECISION",
     "blob": "BYTEA", "clustered": "",
 }  # fmt: skip
-_CONTENT: Final = "CREATE TABLE contents (hash TEXT PRIMARY KEY, data BYTEA NOT NULL)"
 _CONNECT_SECONDS: Final = 5
 # A server that vanished without a word, and a database that did, are noticed within some ten seconds ...
 _KEEPALIVE: Final = ("tcp_keepalives_idle = 5", "tcp_keepalives_interval = 2", "tcp_keepalives_count = 3")
@@ -55,20 +55,26 @@ _GATE: Final = 0x4E617272  # the lock under which the schema is made
 
 
 def open_address(address: str, home: Path) -> PostgresStore:
-    """Open the database at an address, with the assets of this machine in the home."""
-    return PostgresStore(address, assets=home / "assets")
+    """Open the database at an address, with its assets in the bucket of the environment, if that names one. Copies of
+    them are in the home.
+    """
+    return PostgresStore(address, assets=home / "assets", bucket=bucket_of_environment())
 
 
 class PostgresStore(SqlStore):
-    """Sessions in the schema `narratoria` of a database; `assets` is this server's folder of copies."""
+    """Sessions in the schema `narratoria` of a database; `assets` is this server's folder of copies, and `bucket` keeps
+    their contents in place of the database.
+    """
 
     row_lock = " FOR UPDATE OF s"
     patience = 30.0
 
-    def __init__(self, url: str, *, assets: Path | None = None) -> None:
+    def __init__(self, url: str, *, assets: Path | None = None, bucket: Bucket | None = None) -> None:
         self.url = url
         self.connections = 0
-        super().__init__(SharedAssets(assets, self), "postgres")
+        self._in_bucket = bucket is not None
+        self.contents = SharedAssets(assets, self, bucket)
+        super().__init__(self.contents, "postgres")
         self.keeper = Keeper(self._connect_reader)
 
     def _connect(self) -> Database:
@@ -106,7 +112,11 @@ class PostgresStore(SqlStore):
             lease.connection = self.connections
             return size
 
-        writing = self.writer.submit(append, durable=batch.durable)
+        def submit() -> Future[int]:
+            return self.writer.submit(append, durable=batch.durable)
+
+        brought = _assets_of(batch.records) if self._in_bucket else []
+        writing = self.contents.first_bringing(brought, submit) if brought else submit()
         if self.keeper.serving:
             writing.add_done_callback(partial(self._announce, lease.session_id, batch.records[-1].last))
         return writing
@@ -140,8 +150,10 @@ class PostgresStore(SqlStore):
         return 0
 
     def holds_content(self, digest: str) -> bool:
-        rows = self.query("SELECT encode(sha256(data), 'hex') FROM contents WHERE hash = ?", (digest,))
-        return bool(rows) and rows[0][0] == digest
+        return self.contents.holds_content(digest)
+
+    def brought(self, digests: Iterable[str]) -> AbstractContextManager[None]:
+        return self.contents.brought(digests)
 
     def listener(self, heard: Callable[[str], None]) -> Listener:
         """Return a thread that hears the messages of other servers."""
@@ -150,46 +162,15 @@ class PostgresStore(SqlStore):
     def close(self) -> None:
         self.keeper.close()
         super().close()
+        self.contents.close()
 
     def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
-        if not database.execute("SELECT 1 FROM contents WHERE hash = ?", (stored.hash,)):
-            content = self.assets.path_of(stored.hash).read_bytes()
-            database.execute(
-                "INSERT INTO contents (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                (stored.hash, content),
-            )
+        self.contents.keep(database, stored.hash)
 
 
-class SharedAssets(AssetStore):
-    """A folder of copies in front of the database's table of contents."""
-
-    def __init__(self, root: Path | None, store: PostgresStore) -> None:
-        super().__init__(root)
-        self._store = store
-
-    def path_of(self, digest: str) -> Path:
-        try:
-            return super().path_of(digest)
-        except KeyError:
-            rows = self._store.query("SELECT data FROM contents WHERE hash = ?", (digest,))
-            if not rows:
-                raise
-        self.add_content(bytes(rows[0][0]))
-        return super().path_of(digest)
-
-    def add_content(self, content: bytes) -> None:
-        digest = hashlib.sha256(content).hexdigest()
-        copy = self._incoming() / digest
-        make_file(copy)
-        copy.write_bytes(content)
-        self._settle(copy, digest)
-
-    def discard(self, digest: str) -> int:
-        size = super().discard(digest)
-        self._store.writer.run(
-            lambda database: database.execute("DELETE FROM contents WHERE hash = ?", (digest,))
-        )
-        return size
+def _assets_of(entries: Sequence[Record | EmittedRecords]) -> list[str]:
+    """Return the hashes of the assets that records refer to."""
+    return [one.event.hash for one in entries if type(one) is Record and isinstance(one.event, AssetStored)]
 
 
 class PostgresDatabase:
@@ -250,7 +231,7 @@ def _prepare(database: PostgresDatabase) -> None:
                 f"reads up to {SCHEMA_VERSION}); nothing was changed. Upgrade Narratoria to use it"
             )
         if not rows:
-            for statement in (*SCHEMA, _CONTENT):
+            for statement in (*SCHEMA, CONTENTS):
                 database.execute(statement.format(**_WORDS))
             database.execute("INSERT INTO version (number) VALUES (?)", (SCHEMA_VERSION,))
         elif rows[0][0] < SCHEMA_VERSION:
@@ -258,6 +239,9 @@ def _prepare(database: PostgresDatabase) -> None:
             database.execute("UPDATE version SET number = ?", (SCHEMA_VERSION,))
         if database.execute("SELECT to_regclass('commands') IS NULL")[0][0]:
             for statement in KEEPER_TABLES:
+                database.execute(statement)
+        if database.execute("SELECT to_regclass('object_folder') IS NULL")[0][0]:
+            for statement in OBJECTS:
                 database.execute(statement)
         database.commit()
     except BaseException:

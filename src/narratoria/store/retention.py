@@ -60,19 +60,17 @@ def prune(
         kept = {meta.id for meta in store.list()} - {meta.id for meta in sessions}
         referred -= gone - {digest for one in kept for digest in store.asset_hashes(one)}
     done.others = store.assets.other_users()
-    for digest in list(store.assets):
-        path = store.assets.path_of(digest)
-        status = path.stat()
+    for digest, size, came in list(store.assets.held()):
         if digest in referred:
             continue
-        if status.st_mtime > now - SETTLING:
+        if came > now - SETTLING:
             done.settling += 1
             continue
         if done.others:
             done.shared += 1
             continue
         done.assets += 1
-        done.bytes += status.st_size
+        done.bytes += size
         if not dry_run:
             store.assets.discard(digest)
     return done

@@ -16,7 +16,7 @@ from narratoria.errors import JournalError, unwritten
 from narratoria.store import checksums
 from narratoria.store.checksums import BatchChain
 from narratoria.store.store import JournalDamaged, SessionMeta, SessionUnknown, TurnSpan
-from narratoria.store.writer import Database
+from narratoria.store.writer import ConnectionLost, Database
 
 Rows = list[tuple[Any, ...]]
 Sum = bytes  # inside the class, `bytes` is a column
@@ -155,7 +155,12 @@ class SqlRows:
             self._reader.close()
             self._reader = None
             self._reader = self._connect_reader()
-            return self._reader.execute(sql, values)
+            try:
+                return self._reader.execute(sql, values)
+            except JournalError as error:
+                if not self._reader.broken:
+                    raise
+                raise ConnectionLost(str(error)) from None
 
     def close(self) -> None:
         with self._reading:

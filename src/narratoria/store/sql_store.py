@@ -114,11 +114,13 @@ class SqlStore(SqlWriter):
             for batch in _batched(records):
                 absent = self._absent(batch) if how.lacking else frozenset()
                 job = partial(self._adopt_batch, key=key, after=after, batch=batch, absent=absent)
-                self.writer.run(job, durable=False)
+                with self.brought(_hashes(batch) - absent):
+                    self.writer.run(job, durable=False)
                 after = batch[-1].seq
             self._check_adopted(name, key, how.step)
             for stored in how.accepted():
-                self.writer.run(partial(self.keep_asset, stored=stored, durable=True))
+                with self.brought([stored.hash]):
+                    self.writer.run(partial(self.keep_asset, stored=stored, durable=True))
             self.writer.run(partial(self._change, key=key, hidden=0))
         except BaseException:
             self.writer.run(lambda database: self._forget(database, key))
@@ -126,8 +128,7 @@ class SqlStore(SqlWriter):
         return self.meta(name)
 
     def _absent(self, batch: Sequence[Record]) -> frozenset[str]:
-        hashes = {record.event.hash for record in batch if isinstance(record.event, AssetStored)}
-        return frozenset(one for one in hashes if one not in self.assets)
+        return frozenset(one for one in _hashes(batch) if one not in self.assets)
 
     def _adopt_batch(
         self, database: Database, key: int, after: int, batch: Sequence[Record], absent: Collection[str]
@@ -209,6 +210,10 @@ def _insert_hidden(database: Database, name: str, meta: SessionMeta) -> int:
         (name, meta.story, meta.title, meta.folder, meta.created, meta.updated),
     )
     return int(rows[0][0])
+
+
+def _hashes(batch: Iterable[Record]) -> set[str]:
+    return {record.event.hash for record in batch if isinstance(record.event, AssetStored)}
 
 
 def _batched(records: Iterable[Record]) -> Iterator[list[Record]]:

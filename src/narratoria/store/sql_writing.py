@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -68,6 +69,12 @@ class SqlWriter(SqlReader):
     def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
         """Make an asset's content last as long as its record; called in the transaction that records it."""
         raise unwritten(self, "keep_asset")
+
+    def brought(self, digests: Iterable[str]) -> AbstractContextManager[None]:
+        """Bring contents from our folder to where they are kept, if that is no part of a transaction. The records that
+        refer to them are written inside.
+        """
+        return nullcontext()
 
     def holds_content(self, digest: str) -> bool:
         """Tell if the content of an asset is in this store, as it was written."""

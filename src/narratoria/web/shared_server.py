@@ -22,12 +22,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from narratoria.errors import SessionElsewhere
+from narratoria.errors import JournalError, SessionElsewhere
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import sweep
 from narratoria.kinds.process.ending import SERVER_SECONDS, end_within
 from narratoria.store.default_store import STORES
-from narratoria.store.postgres import PostgresStore
+from narratoria.store.postgres import PostgresStore, open_address
 from narratoria.web.access import LOOPBACK, AccessPolicy
 from narratoria.web.app import create_app
 from narratoria.web.connections import Connections, Limits
@@ -215,4 +215,10 @@ def shared_store(address: str, home: Path) -> PostgresStore:
             "several servers share a PostgreSQL database: set NARRATORIA_STORE=postgresql://…, or give --store. "
             "`narratoria sessions move` moves the sessions of a file there; `narratoria play` needs no database"
         )
-    return PostgresStore(address, assets=home / "assets")
+    store = open_address(address, home)
+    try:
+        store.contents.check()
+    except JournalError:
+        store.close()
+        raise
+    return store
