@@ -105,8 +105,8 @@ def test_a_memory_does_not_make_a_thing_fit_where_it_does_not(embedder: CachedEm
     tools, things = [profile(card) for card in TOOLS], find_entities(HALL)
     plain = suggest(tools, things, embedder.embed)
     assert suggest(tools, things, embedder.embed, recalled=["The rope is frayed."]) == plain
-    [[first, *_], *_] = suggest(tools, things, embedder.embed, recalled=["The lantern is cracked."])
-    assert first.text == "Light the lantern"
+    first, *_ = suggest(tools, things, embedder.embed, recalled=["The lantern is cracked."])
+    assert first.wordings == ["Light the lantern"]
 
 
 def test_what_the_player_asked_for_in_part_stays_before_what_is_remembered(local: LocalNarrator) -> None:

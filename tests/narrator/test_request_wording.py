@@ -10,7 +10,7 @@ import pytest
 from narratoria.evals.case_sets import load_catalogue
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.local.local_narrator import LocalNarrator
-from narratoria.narrator.local.suggestions import spoken, ways
+from narratoria.narrator.local.near_calls import NearCall
 from narratoria.narrator.local.tool_profiles import profile
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 
@@ -22,15 +22,6 @@ def card(name: str, description: str, *examples: tuple[str, dict[str, Any]], **s
     parameters = {"type": "object", "properties": slots, "required": [*slots]}
     shown = tuple({"description": text, "input": values} for text, values in examples)
     return ToolCard(name=name, description=description, parameters=parameters, examples=shown)
-
-
-def said(tool: ToolCard, *values: str) -> list[str]:
-    """Its sentences with these values in their places."""
-    texts = []
-    for way in ways(profile(tool)):
-        given = iter(values)
-        texts.append("".join(p if isinstance(p, str) else spoken(p, next(given)) for p in way))
-    return texts
 
 
 def refused(narrator: LocalNarrator, prompt: str, tools: tuple[ToolCard, ...], state: Any) -> Refusal:
@@ -72,19 +63,9 @@ def test_what_is_offered_is_done_to_the_thing_it_names(narrator: LocalNarrator) 
             assert thing.replace("_", " ") in choice.casefold()
 
 
-def test_the_description_of_a_tool_that_needs_nothing_more_is_said_as_it_stands() -> None:
-    assert said(card("x", "Ring the bell, so that all may hear it.")) == ["Ring the bell"]
-    assert said(card("x", "Weather of the day.")) == []
-
-
-def test_a_name_is_said_as_an_order_about_a_thing() -> None:
-    assert said(card("move_drape", "Changes how the cloth hangs.", drape=TEXT), "gauze") == ["Move the gauze"]
-    assert said(card("get_price", "What it costs.", product=TEXT), "baguette") == [
-        "Get the price of the baguette"
-    ]
-    assert said(card("station_status", "Bicycles and docks.", station=TEXT), "Old Mill") == []
-    way = {**TEXT, "enum": ["left", "right"]}
-    assert said(card("rotate", "A quarter turn.", direction=way), "left") == ["Rotate left"]
+def test_a_tool_without_a_slot_is_asked_for_by_what_it_is_for() -> None:
+    ring = profile(card("x", "Ring the bell, so that all may hear it."))
+    assert NearCall(ring, {}).wordings == ["Ring the bell"]
 
 
 def test_an_example_keeps_its_words_and_gets_a_thing_that_is_here() -> None:
@@ -92,9 +73,10 @@ def test_an_example_keeps_its_words_and_gets_a_thing_that_is_here() -> None:
         "lend", "Lend a book.", ("Lend Green Rivers to Ada for a week", {"title": "Green Rivers", "to": "Ada"}),
         title=TEXT, to=TEXT,
     )  # fmt: skip
-    assert said(lend, "The Salt Road", "Hana")[0] == "Lend The Salt Road to Hana for a week"
-    course = card("sail", "Sail.", ("Set a course for Tortuga", {"place": "Tortuga"}), place=TEXT)
-    assert said(course, "harbour_fort")[0] == "Set a course for the harbour fort"
+    given = {"title": "The Salt Road", "to": "hana"}
+    assert NearCall(profile(lend), given).wordings == ["Lend The Salt Road to Hana for a week"]
+    peel = card("peel", "Peel a fruit.", ("Peel a pear", {"fruit": "pear"}), fruit=TEXT)
+    assert NearCall(profile(peel), {"fruit": "blood_orange"}).wordings == ["Peel the blood orange"]
 
 
 def test_what_is_wanting_is_asked_for_in_the_words_of_the_slot(narrator: LocalNarrator) -> None:
@@ -115,7 +97,8 @@ def test_it_without_anything_spoken_of_is_asked_about(narrator: LocalNarrator) -
     state = {"gate": {"open": False}, "chest": {"open": False}, "lantern": {"lit": False}}
     why = refused(narrator, "open it", tools, state)
     assert "what to open?" in str(why)
-    assert why.choices == ("Open the gate", "Open the chest", "Light the lantern")
+    offered = ("Open thing (thing: gate)", "Open thing (thing: chest)", "Light the lantern")
+    assert why.choices == offered
     why = refused(narrator, "look around or open the chest", tools, state)
     assert str(why) == "Which of the two do you mean?"
     plan = narrator.plan_now(NarratorRequest("look around, open the chest", state=state, tools=tools))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -125,7 +125,6 @@ class Comprehension:
         self.conditional = False  # "if he is hungry, …": nothing of it is done
         self.taken_back = False  # all of it: "drain the reef? No way."
         self.left_out: dict[int, list[Phrase]] = {}
-        self.sense: Sense | None = None  # where it was found out beforehand
         self.cut = len(request.prompt) > MAX_PROMPT  # there is more in it than was read
         self.clauses = self._listen()
         self.readings = {
@@ -152,7 +151,7 @@ class Comprehension:
 
     def understand(self) -> tuple[list[Clause], bool]:
         """The clauses, each considered, and whether any of them asks for something."""
-        sense = self.sense or self.embed(self.readings.values())
+        sense = self.embed(self.readings.values())
         for index, clause in enumerate(self.clauses):
             if index in self.readings:
                 self._consider(index, clause, sense)
@@ -186,15 +185,10 @@ class Comprehension:
         return frozenset(phrase.mention.entity.value for phrase in phrases if phrase.mention)
 
     def leads_to(self, call: NearCall) -> bool:
-        """Tell if the prompt leads to this call alone."""
-        made = self._only_call()
-        return made is not None and (made.tool_path, made.input) == (call.tool.card.name, call.input)
-
-    def _only_call(self) -> PlannedCall | None:
-        """The one call that the whole prompt leads to; None where it is not understood, or leads to more."""
+        """Tell if the prompt leads to this call alone, and all of it is understood."""
         self.understand()
-        calls = [call for step in self.steps for call in step.calls]
-        return calls[0] if len(calls) == 1 and not self.unknown else None
+        made = [(one.tool_path, one.input) for step in self.steps for one in step.calls]
+        return made == [(call.tool.card.name, call.input)] and not self.unknown
 
     def near_calls(self) -> list[NearCall]:
         """The calls that the clauses asked back about may mean, the likeliest of each first."""
@@ -208,14 +202,6 @@ class Comprehension:
             for call in sorted(calls, key=lambda call: -call.likely)
             if not is_disabled(call.tool.card, self.request)
         ]
-
-    def reaches(self, tool: ToolCard, things: Sequence[str]) -> bool:
-        """Tell if the prompt leads to one call of this tool, with these things, and all of it is understood."""
-        made = self._only_call()
-        if made is None or any(token.low == "or" for token in tokenize(self.prompt)):
-            return False
-        given = {str(value).casefold() for value in made.input.values()}
-        return made.tool_path == tool.name and given.issuperset(map(str.casefold, things))
 
     def takes_down(self, text: str) -> bool:
         """Tell if the prompt ends in a call that takes `text` as words to be written or said."""

@@ -23,7 +23,7 @@ from narratoria.narrator.local.comprehension import (
     planned,
 )
 from narratoria.narrator.local.near_calls import NearCall, call_in_form
-from narratoria.narrator.local.suggestions import Offer, suggest
+from narratoria.narrator.local.suggestions import SOUND, suggest
 from narratoria.narrator.local.tool_matching import Candidate
 from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal
 from narratoria.run.plan import PlanDocument, PlannedCall
@@ -166,18 +166,26 @@ class _Answer:
         return Refusal(UNKNOWN, choices)
 
     def near(self) -> list[str]:
-        """The calls that were nearly understood or held back, as requests: in the words of an example, else a form."""
+        """The calls that were nearly understood or held back, as requests."""
         taken = {id(step) for step in self.steps}
         tools = {tool.card.name: tool for tool in self.heard.index.tools}
         late = [call for step in self.heard.steps if id(step) not in taken for call in step.calls]
         calls = [NearCall(tools[call.tool_path], call.input) for call in late]
-        trials = _Trials(self.heard)
+        return self._worded((*calls, *self.heard.near_calls()))
+
+    def _worded(self, calls: Iterable[NearCall]) -> list[str]:
+        """The first of these calls as requests: in the words of an example that leads there, else as a form."""
         found: dict[str, None] = {}
-        for call in (*calls, *self.heard.near_calls()):
-            found.setdefault(next((text for text in call.wordings if trials.leads_to(text, call)), call.form))
+        for call in calls:
+            found.setdefault(next((text for text in call.wordings if self._leads_to(text, call)), call.form))
             if len(found) == _CHOICES:
                 break
         return list(found)
+
+    def _leads_to(self, text: str, call: NearCall) -> bool:
+        """Tell if a text leads to this call alone, in the scene that the prompt was typed in."""
+        request = replace(self.request, prompt=text, history=())
+        return Comprehension(self.heard.knowledge, request, self.heard.scene).leads_to(call)
 
     def _suggestions(self) -> list[str]:
         """Two or three things that can be done, nearest to what was asked first."""
@@ -186,49 +194,9 @@ class _Answer:
             wanted = self.heard.almost[0].tool
             tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
         spoken = frozenset(self.heard.spoken_of.said) - self.heard.excepted
-        offers = suggest(
-            tools, self.heard.finder.entities, self.heard.knowledge.embed_names, spoken, self.request.recall()
-        )
-        choices: list[str] = []
-        trials = _Trials(self.heard)
-        trials.prepare(group[0] for group in offers[: _CHOICES + 1])
-        for group in offers:
-            if len(choices) >= _ENOUGH and not group[0].sound:
-                break
-            choice = next((one.text for one in group if one.text not in choices and trials.works(one)), None)
-            choices += [choice] if choice else []
-            if len(choices) == _CHOICES:
-                break
-        return choices
-
-
-class _Trials:
-    """Offers made beside one prompt, in the scene it was typed in."""
-
-    def __init__(self, heard: Comprehension) -> None:
-        self._heard = heard
-        self._tried: dict[str, Comprehension] = {}
-
-    def prepare(self, offers: Iterable[Offer]) -> None:
-        """Embeds at once what trying these will need: many texts cost little more than one."""
-        self._tried = {offer.text: self._listen(offer.text) for offer in offers}
-        readings = [one for trial in self._tried.values() for one in trial.readings.values()]
-        sense = self._heard.embed(readings)
-        for trial in self._tried.values():
-            trial.sense = sense
-
-    def works(self, offer: Offer) -> bool:
-        """Tell if it leads to its tool alone, and to the things it names."""
-        trial = self._tried.get(offer.text) or self._listen(offer.text)
-        return trial.reaches(offer.tool.card, offer.values)
-
-    def leads_to(self, text: str, call: NearCall) -> bool:
-        """Tell if a text leads to this call alone."""
-        return self._listen(text).leads_to(call)
-
-    def _listen(self, text: str) -> Comprehension:
-        request = replace(self._heard.request, prompt=text, history=())
-        return Comprehension(self._heard.knowledge, request, self._heard.scene)
+        embed = self.heard.knowledge.embed_names
+        calls = suggest(tools, self.heard.finder.entities, embed, spoken, self.request.recall())
+        return self._worded(call for at, call in enumerate(calls) if at < _ENOUGH or call.likely == SOUND)
 
 
 # --- words about what was not understood ----------------------------------------------------------------------

@@ -17,7 +17,8 @@ from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
 _LIKELIEST: Final = 4  # candidates of a clause that are looked at
 _SHORT: Final = 3  # letters: what is shorter is no beginning of a name
-_FORM: Final = re.compile(r"\s*([^()]+?)\s*\((.*)\)\s*")
+_FORM: Final = re.compile(r"\s*([^()]+?)\s*(?:\((.*)\)\s*)?")
+_ENOUGH: Final = re.compile(r"\s*(?:[.;:(,]| so that | and )")  # a description goes on to say when or why
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,10 @@ class NearCall:
 
     @property
     def wordings(self) -> list[str]:
-        """The tool's examples with the things and numbers of this call in them."""
+        """The tool's examples with the things and numbers of this call in them; without an input, what it is for."""
         found = (_reworded(text, values, self.input) for text, values in self.tool.examples)
-        return [text for text in found if text]
+        purpose = _ENOUGH.split(self.tool.card.description)[0]
+        return [text for text in (*found, "" if self.input else purpose) if text]
 
     @property
     def form(self) -> str:
@@ -53,10 +55,11 @@ def _reworded(text: str, shown: Mapping[str, Any], given: Mapping[str, Any]) -> 
         if value == shown[name]:
             continue
         spelled = re.escape(_shown(shown[name])).replace(r"\ ", r"[\s_-]+")
-        found = re.search(rf"(?<!\w){spelled}(?!\w)", text)
+        found = re.search(rf"(?<!\w)((?:the|an?|some) )?({spelled})(?!\w)", text, re.IGNORECASE)
         if found is None or isinstance(value, bool):
             return None
-        text = text[: found.start()] + _shown(value) + text[found.end() :]
+        said = _shown(value).title() if found[2].istitle() and found.start() else _shown(value)
+        text = text[: found.start()] + ("the " if found[1] else "") + said + text[found.end() :]
     return text
 
 
@@ -71,7 +74,7 @@ def call_in_form(text: str, tools: Sequence[ToolProfile], things: Sequence[Entit
         return None
     slots = {_label(slot): slot for slot in tool.slots}
     labels = "|".join(map(re.escape, sorted(slots, key=len, reverse=True)))
-    parts = re.split(rf"(?:^|,\s*)({labels}):\s*", match[2]) if labels else [match[2]]
+    parts = re.split(rf"(?:^|,\s*)({labels}):\s*", match[2] or "") if labels else [match[2] or ""]
     given = [(slots[label], said.strip()) for label, said in zip(parts[1::2], parts[2::2], strict=True)]
     call = NearCall(tool, {slot.name: _meant(slot, said, things) for slot, said in given})
     return call if not parts[0].strip() and tool.accepts(call.input) else None
