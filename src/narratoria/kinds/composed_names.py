@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.tools.contract import Compensation, Effect, Precondition
-from narratoria.tools.tool import FUNCTION, Tool
+from narratoria.tools.tool import Tool
 
 _LONGEST: Final = 55  # of the part before the digest; the whole is a tool's name, of 64 at most
 _DEEPEST_OBJECT: Final = 3  # of objects without a text that hold each other
@@ -118,7 +118,7 @@ class _Texts:
                 tool.preconditions,
                 tool.effects,
             ]
-            if tool.kind is FUNCTION or tool.kind.made_of_tools:  # others are told apart by what they declare
+            if tool.kind.is_function or tool.kind.made_of_tools:  # others are told apart by what they declare
                 made_of.append(tool.handler)
             digest = hashlib.sha256(self.of(made_of).encode()).hexdigest()
             self._tools[id(tool)] = f"tool {tool.name} {digest}"

@@ -26,7 +26,7 @@ from narratoria.run.plan_references import dependencies_excess, substitute, surv
 from narratoria.run.records import call_result, cut_short, go_on, not_run
 from narratoria.run.resolve import ToolRefused
 from narratoria.tools.retry import RetryPolicy, plan_policy
-from narratoria.tools.tool import FUNCTION, Tool
+from narratoria.tools.tool import Tool
 
 if TYPE_CHECKING:
     from narratoria.run.plan_executor import PlanExecutor
@@ -261,7 +261,7 @@ class PlanRun:
             if problems:
                 reason = f"{tool.name}: {'; '.join(problems)}"
                 return self._without_running(call, "failed", INVALID_ARGUMENTS, reason, problems)
-        if outputs and tool.kind is not FUNCTION:  # they are sent with the request
+        if outputs and not tool.kind.is_function:  # they are sent with the request
             excess = too_large(outputs, dependencies_excess)
             if excess is not None:
                 return self._without_running(

@@ -106,9 +106,11 @@ class ToolKind(msgspec.Struct, frozen=True):
     the rules for our own authors, such as the length of a description, do not refuse them."""
     local_files: bool = False
     """True if the paths in its `asset` events are of this machine. For other kinds they are refused, and not read."""
+    is_function: bool = False
+    """True if the handler is the author's own Python function: it takes objects, and no request is sent."""
 
 
-FUNCTION: Final = ToolKind("function")
+FUNCTION: Final = ToolKind("function", is_function=True)
 
 
 @keywords_spelled(execute="handler")

@@ -12,7 +12,7 @@ from narratoria.kinds.placement import Engine, FunctionJob, prepared
 from narratoria.state import plain
 from narratoria.tools.node_resources import Resources
 from narratoria.tools.read_only import held_to_reading
-from narratoria.tools.tool import FUNCTION, Tool, ToolContext, ToolResult
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -29,7 +29,7 @@ def remote(tool: Tool[P, R], engine: Engine, resources: Resources | None = None)
         raise ToolValidationError(f"tool {tool.name!r} is a composition; place its parts, and compose those")
     placed = copy.copy(tool)
     placed.resources = resources or tool.resources
-    if tool.kind == FUNCTION:
+    if tool.kind.is_function:
         handler = _Function(tool, engine, placed.resources or Resources())
         placed.is_async, placed.inline = True, False
         placed.handler = held_to_reading(handler.run, is_async=True) if tool.read_only else handler.run
