@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from narratoria.toml_lines import key_lines, key_path, line_of
+from narratoria.errors import StoryInvalid
+from narratoria.toml_lines import key_lines, key_path, line_of, read_toml
 
 ROOT = Path(__file__).parents[1]
 TEXT = '''# a comment with [brackets] = 1
@@ -96,3 +97,53 @@ def test_a_key_that_is_missing_is_looked_for_in_the_table_around_it(tmp_path: Pa
     assert line_of(file, "rule[1].narrative") == 28
     assert line_of(file, "nothing") == 1  # the file itself is a table
     assert line_of(tmp_path / "none.toml", "title") is None
+
+
+ONE_OF_SEVERAL = """[[rule]]
+id = "a"
+[[rule.cases]]
+x = 1
+[[rule.cases]]
+y = 1
+[[rule]]
+id = "b"
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "header", "line", "says"),
+    [
+        (1, "[rule]", 7, "line 1 says [rule]: write [[rule]] there too"),
+        (3, "[rule.cases]", 5, "line 3 says [rule.cases]: write [[rule.cases]] there too"),
+        (5, "[rule.cases]", 5, "[rule.cases] after [[rule.cases]] in line 3: write [[rule.cases]] here too"),
+        (7, "[rule]", 7, "[rule] after [[rule]] in line 1: write [[rule]] here too"),
+    ],
+)
+def test_a_header_with_single_brackets_is_named(
+    at: int, header: str, line: int, says: str, tmp_path: Path
+) -> None:
+    lines = ONE_OF_SEVERAL.split("\n")
+    lines[at - 1] = header
+    file = tmp_path / "a.toml"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(StoryInvalid) as caught:
+        read_toml(file)
+    assert caught.value.problems[0].line == line
+    assert says in caught.value.problems[0].message
+
+
+def test_no_damage_to_a_file_keeps_the_reading_from_its_end(tmp_path: Path) -> None:
+    """Each character is dropped, and each line doubled or cut: the reading ends, in a file or in a problem."""
+    small = '[a]\nb.c = [1, { d = "x" }]\n[[e]]\nf = \'y\'\n[[e.g]]\nh = """z"""\n'
+    cut = [small[:at] + small[at + 1 :] for at in range(len(small))] + [
+        small[:at] for at in range(len(small))
+    ]
+    lines = small.split("\n")
+    again = ["\n".join([*lines, lines[at]]) for at in range(len(lines))]
+    file = tmp_path / "a.toml"
+    for text in [*cut, *again, *(text.replace("[[", "[", 1).replace("]]", "]", 1) for text in again)]:
+        file.write_text(text, encoding="utf-8")
+        try:
+            read_toml(file)
+        except StoryInvalid as error:
+            assert error.problems[0].line

@@ -30,6 +30,7 @@ _PART: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 _AT_LINE: Final = re.compile(r"\(at line (\d+), column (\d+)\)")
 _AT_PLACE: Final = re.compile(r" \(at [^()]*\)$")
 _INLINE_TWICE: Final = re.compile(r"Duplicate inline table key ('.*')")
+_HEADER: Final = re.compile(r"[ \t]*(\[\[?)[ \t]*([^\[\]]+?)[ \t]*\]")
 _BOM: Final = "\ufeff"
 
 
@@ -57,6 +58,11 @@ def toml_fault(text: str, error: tomllib.TOMLDecodeError) -> tuple[str, int]:
     if found := _AT_LINE.search(str(error)):
         line, column = int(found[1]), int(found[2])
     problem = _AT_PLACE.sub("", str(error))
+    header = _HEADER.match(lines[line - 1])
+    if header is not None and problem.startswith("Cannot"):
+        table = _Walk("\n".join(lines[: line - 1])).header_fault(header[2], one_of_several=header[1] == "[[")
+        if table is not None:
+            return table, line
     if problem == "Cannot overwrite a value":
         twice = _Walk("\n".join([*lines[: line - 1], lines[line - 1][: column - 1]])).key_twice()
         if twice is not None:
@@ -107,7 +113,10 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 
 class _Walk:
-    """One walk over the text. `at` is the place in it; nothing is checked, since `tomllib` has done that."""
+    """One walk over the text. `at` is the place in it; nothing is checked, since `tomllib` has done that.
+
+    It always goes forward, also where the text is cut off before a fault.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -122,6 +131,25 @@ class _Walk:
         self.document()
         return self.twice
 
+    def header_fault(self, name: str, *, one_of_several: bool) -> str | None:
+        """Return what is wrong with the header of a table after the text: it is one of several here, and not there."""
+        self.document()
+        place: KeyPath = ()
+        names = [key.strip("\"'") for key in _KEY.findall(name)]
+        for above in names[:-1]:
+            place = self._last((*place, above))
+        place = (*place, *names[-1:])
+        first = self.lines.get(place)
+        if first is None or one_of_several == (place in self.sizes):
+            return None
+        if not one_of_several:
+            return f"[{name}] after [[{name}]] in line {first}: write [[{name}]] here too"
+        if _HEADER.match(self.text.split("\n")[first - 1]) is None:
+            return f"[[{name}]] is one of several tables, and line {first} gives {name!r} a value; keep one of the two"
+        return (
+            f"[[{name}]] is one of several tables, and line {first} says [{name}]: write [[{name}]] there too"
+        )
+
     def document(self) -> None:
         table: KeyPath = ()
         while self._more():
@@ -133,7 +161,8 @@ class _Walk:
                 if twice:
                     self._note(table[:-1], start)
                 self._note(table, start)
-                self.at = self.text.find("]", self.at) + (2 if twice else 1)
+                self._past("]")
+                self.at += 1 if twice else 0
             else:
                 self._pair(table)
 
@@ -163,7 +192,7 @@ class _Walk:
             line = self._note(place, start)
             if number == len(names) and first is not None and self.twice is None:
                 self.twice = ".".join(names), first, line
-        self.at = self.text.find("=", self.at) + 1
+        self._past("=")
         self._value(place)
 
     def _keys(self) -> list[str]:
@@ -207,6 +236,11 @@ class _Walk:
         found = _GAP.match(self.text, self.at)
         self.at = found.end() if found else self.at
         return self.at < len(self.text)
+
+    def _past(self, sign: str) -> None:
+        """Go on behind the next such sign, or to the end."""
+        found = self.text.find(sign, self.at)
+        self.at = len(self.text) if found < 0 else found + 1
 
     def _past_blanks(self) -> int:
         at = self.at
