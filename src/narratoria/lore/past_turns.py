@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from narratoria.events import Narration, NarrationEdited, TurnRedone, TurnStarted, TurnUndone
 from narratoria.session import Record
 
@@ -33,8 +35,14 @@ class Chronicle:
         elif isinstance(event, TurnRedone):
             self._undone.discard(event.turn)
 
-    def standing(self) -> dict[int, str]:
-        """A summary of each turn, by its number. Any thread may ask."""
-        undone, told = set(self._undone), dict(self._told)
-        told |= {turn: text for turn, text in dict(self._edited).items() if text and turn in told}
-        return {turn: f"{self._asked.get(turn, '')} → {told[turn]}" for turn in told if turn not in undone}
+    def stands(self, turn: int) -> bool:
+        """Tell if a turn was told and is not undone."""
+        return turn in self._told and turn not in self._undone
+
+    def standing(self, known: Set[int] = frozenset()) -> dict[int, str]:
+        """A summary of each turn that stands and is not `known`, by its number. Any thread may ask."""
+        turns = [turn for turn in list(self._told) if self.stands(turn) and turn not in known]
+        return {
+            turn: f"{self._asked.get(turn, '')} → {self._edited.get(turn) or self._told[turn]}"
+            for turn in turns
+        }

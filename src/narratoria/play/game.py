@@ -247,7 +247,7 @@ class Game:
         await self.equipped()
         self._look_at_skills()
         ledger = await self.past.open()
-        now = situation(session, text, await self.lore(), self.past.chronicle.standing().keys())
+        now = situation(session, text, await self.lore(), self.past.chronicle.stands)
         recalled = await memory.recall(now)
         return await take_turn(
             session,

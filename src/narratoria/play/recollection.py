@@ -94,8 +94,8 @@ class Recollection:
     def _take_in(self, memory: StoryMemory) -> bool:
         """Add a few of the newest turns that are missing; return False if none are left."""
         with self._lock:
-            told = self._chronicle.standing()
-            fresh = sorted(told.keys() - self._known, reverse=True)[:_PORTION]
+            told = self._chronicle.standing(self._known)
+            fresh = sorted(told, reverse=True)[:_PORTION]
             for turn in fresh:
                 memory.add("turn", str(turn), told[turn])
             self._known.update(fresh)
@@ -109,7 +109,7 @@ class Recollection:
         self._take_in(memory)
 
         def stands(one: Memory) -> bool:
-            return one.kind != "turn" or int(one.source) in now.standing
+            return one.kind != "turn" or now.stands(int(one.source))
 
         with self._lock:
             near = memory.near(now.prompt, 2 * MOST_RECALLED, stands)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,13 +39,13 @@ class Situation:
     before: str = ""
     lore: GameLore = NO_LORE
     memory: SessionMemory | None = None  # the session's, of which something may be pinned
-    standing: Collection[int] = ()  # the turns that are not undone
+    stands: Callable[[int], bool] = lambda turn: False  # tells if a turn was told and is not undone
 
 
-def situation(session: Session, prompt: str, lore: GameLore, standing: Collection[int]) -> Situation:
+def situation(session: Session, prompt: str, lore: GameLore, stands: Callable[[int], bool]) -> Situation:
     """Return what a prompt may remind the story of a session by."""
     before = session.past[-1][1] if session.past else ""
-    return Situation(prompt, session.state, before, lore, session.memory, standing)
+    return Situation(prompt, session.state, before, lore, session.memory, stands)
 
 
 def check_lore(story: Story) -> list[str]:
@@ -202,14 +202,19 @@ def _pinned(now: Situation) -> Iterator[RecalledMemory]:
             entry = own.entry()
             word = entry.keyword_in(now.prompt) if entry.keywords else None
             yield _recalled(_Why("pinned", word or ""), ref, own.kind, entry)
-    standing = {f"turn:{turn}" for turn in now.standing}
     for ref, mark in now.lore.marks.items():
-        if mark.pinned and (mark.kind != "turn" or ref in standing):
+        if mark.pinned and (mark.kind != "turn" or _stands(ref, now)):
             text = mark.text
             if mark.kind == "memory" and now.memory is not None:
                 text = memory_text(now.memory, ref) or ""
             if text:
                 yield RecalledMemory(id=ref, kind=mark.kind, why="pinned", text=text, name=mark.name)
+
+
+def _stands(ref: str, now: Situation) -> bool:
+    """Tell if the turn of a reference `turn:N` stands."""
+    number = ref.partition(":")[2]
+    return number.isdecimal() and len(number) < 20 and now.stands(int(number))
 
 
 def memory_text(memory: SessionMemory, ref: str) -> str | None:
