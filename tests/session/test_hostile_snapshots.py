@@ -13,6 +13,7 @@ from vault import Script, packed, write_vault
 
 from narratoria.errors import JournalError
 from narratoria.play.game import Game
+from narratoria.play.history import redo, undo
 from narratoria.play.story import Story
 from narratoria.store.default_store import default_store
 from narratoria.store.portable import export_session, import_session
@@ -182,6 +183,35 @@ async def test_a_session_without_an_opening_gets_none_when_its_first_turn_is_tak
     await game.session.journal.close()
     export_session(store, game.session.id, home / "again.narratoria")
     import_session(store, home / "again.narratoria")
+    store.close()
+
+
+async def test_the_first_turn_behind_a_gap_is_taken_back_and_a_lost_one_is_not(home: Path) -> None:
+    script = Script(permissions=["look"]).lose(1, turns=[[0, 1]], turn_count=1, state={"door": "open"})
+    store = default_store(home)
+    game = opened(store, import_session(store, io.BytesIO(script.file())).id, home)
+    journal = game.session.journal
+    await game.resume()
+    turn = await game.prompt("look")
+    assert (turn.outcome, journal.timeline.turns) == ("completed", [0, 1, 2])
+    await undo(journal, game.registry)
+    for _ in range(2):
+        assert (journal.timeline.turns, game.session.snapshot()) == ([0, 1], {"door": "open"})
+        with pytest.raises(JournalError, match="turn 1 were lost to damage: it can be neither taken back"):
+            await undo(journal, game.registry)
+    assert await redo(journal, force=True) == 2
+    await journal.close()
+    again = store.open(game.session.id)
+    assert (again.timeline.turns, again.session.snapshot()) == ([0, 1, 2], game.session.snapshot())
+    await again.close()
+    store.close()
+
+
+def test_memory_that_no_session_has_is_refused_in_a_snapshot(home: Path) -> None:
+    store = default_store(home)
+    with pytest.raises(JournalError, match=r"memory cannot be loaded.*nothing was imported"):
+        import_session(store, io.BytesIO(Script().lose(1, memory={"attic": {}}).file()))
+    assert list(store.list()) == []
     store.close()
 
 

@@ -42,6 +42,7 @@ from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record
 from narratoria.store.journal import Journal
 from narratoria.store.restoration import FetchTurn
+from narratoria.store.store import TurnUnknown
 from narratoria.unicode_text import as_one_line, check_text
 
 __all__ = [
@@ -65,7 +66,7 @@ class _Reader:
     def __call__(self, turn: int) -> list[Record]:
         known = self._known.pop(turn, None)
         if known is None:
-            known = self._journal.store.read_turn(self._journal.session.id, turn)
+            known = _records_of(self._journal, turn)
         self._known[turn] = known
         if len(self._known) > 2:
             del self._known[next(iter(self._known))]
@@ -253,7 +254,7 @@ def _undone_last(journal: Journal) -> int:
 
 async def _refuse_what_was_taken_back(journal: Journal, turn: int) -> None:
     await journal.flush()
-    records = journal.store.read_turn(journal.session.id, turn)
+    records = _records_of(journal, turn)
     timelines = [journal.timeline, *journal.store.sharing(journal.session.id, turn).values()]
     gone = {effect for timeline in timelines for effect in timeline.taken_back.get(turn, ())}
     outside = [one for one in effects_of(records) if (one.call, one.effect) in gone]
@@ -375,6 +376,15 @@ def _newest(journal: Journal) -> int:
     if turn is None or (turn == 0 and journal.timeline.open is None):
         raise JournalError("there is nothing to undo: the story is at its beginning")
     return turn
+
+
+def _records_of(journal: Journal, turn: int) -> list[Record]:
+    try:
+        return journal.store.read_turn(journal.session.id, turn)
+    except TurnUnknown:
+        raise TurnUnknown(
+            f"the records of turn {turn} were lost to damage: it can be neither taken back nor brought back"
+        ) from None
 
 
 def _from(journal: Journal, turn: int) -> list[int]:

@@ -35,6 +35,7 @@ from narratoria.events import (
 from narratoria.session.asset_records import AssetChanges, AssetRecords
 from narratoria.session.record import Record
 from narratoria.session.session import Session
+from narratoria.store.store import TurnUnknown
 from narratoria.store.timeline import Timeline, completed_by
 from narratoria.typed_values import convert
 
@@ -154,9 +155,13 @@ class Restoration:
     # --- turns, backwards and forwards ---------------------------------------------------------------------
 
     def take_back(self, turn: int) -> None:
-        """Undo the changes of `turn` to the session: its changes in reverse, its assets, choices, completions."""
+        """Undo the changes of `turn` to the session: its changes in reverse, its assets, choices, completions. Nothing
+        is changed before everything is read: one that cannot be taken back leaves the session as it is.
+        """
         session = self.session
-        records = self.fetch(turn)
+        records, before = self.fetch(turn), self.timeline.before(turn)
+        choices = Choices(choices=[]) if before is None else _told(self._heard(before))[2]
+        older = self._dropped_exchange() if len(session.past) == session.past.maxlen else None
         for record in reversed(records):
             if isinstance(record.event, Committed):
                 for change in record.event.inverse:
@@ -164,22 +169,28 @@ class Restoration:
             elif isinstance(record.event, AssetStored):
                 session.asset_records.discard(record.seq)
         self._count_completions(records, -1)
-        before = self.timeline.before(turn)
-        self._offer_again(Choices(choices=[]) if before is None else _told(self.fetch(before))[2])
+        self._offer_again(choices)
         if session.past:
-            full = len(session.past) == session.past.maxlen
             session.past.pop()
-            if full:
-                self._lengthen_past()
+            if older is not None:
+                session.past.appendleft(older)
 
-    def _lengthen_past(self) -> None:
-        """Add the older exchange that the deque had dropped to make room for the one taken back."""
+    def _heard(self, turn: int) -> list[Record]:
+        """Return the records of an earlier turn; none if they were lost to damage."""
+        try:
+            return self.fetch(turn)
+        except TurnUnknown:
+            return []
+
+    def _dropped_exchange(self) -> tuple[str, str] | None:
+        """Return the older exchange that a full past has dropped to make room for the newest."""
         turns = self.timeline.turns
-        position = len(turns) - len(self.session.past) - 2
-        if position >= 0:
-            origin, exchange, _ = _told(self.fetch(turns[position]))
-            if origin != "opening":
-                self.session.past.appendleft(self._as_edited(turns[position], exchange))
+        position = len(turns) - len(self.session.past) - 1
+        records = self._heard(turns[position]) if position >= 0 else []
+        if not records:
+            return None
+        origin, exchange, _ = _told(records)
+        return None if origin == "opening" else self._as_edited(turns[position], exchange)
 
     def make_again(self, turn: int) -> None:
         """Redo a turn that was taken back, from its records. No tool runs."""

@@ -17,6 +17,7 @@ from narratoria.events import (
     Committed,
     SessionStarted,
 )
+from narratoria.session.memory import MemoryAccessError
 from narratoria.session.record import Record
 from narratoria.session.session import Session
 from narratoria.store import record_batches as chunks
@@ -147,7 +148,14 @@ class SqlStore(SqlWriter):
             restored = self._restore(name, None, hidden=True, step=step)
         except Unfit:
             raise
-        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
+        except (
+            MemoryAccessError,
+            ValueError,
+            LookupError,
+            TypeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             raise JournalError(f"the records of session {name} do not make a game ({error!r})") from None
         turns = restored.timeline.standing  # those too whose own records were lost to damage
         self.writer.run(partial(self._change, key=key, turns=turns))
