@@ -93,7 +93,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the journal": "writer journal_store journal replay",
         "files": "imported_snapshot imported_journal portable secret_keeping",
         "SQL": "sqlite_database file_lease sql_rows sql_reading sql_versions sql_writing sql_store sqlite "
-        "postgres_keeper postgres_listener s3_signing bucket shared_assets postgres",
+        "postgres_keeper postgres_listener postgres_players s3_signing bucket shared_assets postgres",
         "on top of a store": "default_store moving salvage",
     },
     "agent": {
@@ -125,14 +125,14 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "web": {
         "languages": "catalogues",
         "documents and texts": "documents asset_pages cards covers narration_html turn_pages undo_report "
-        "skill_forms model_documents memory_documents",
+        "skill_forms model_documents memory_documents player_documents",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",
-        "who may come in": "sign_ins access connections listening browser_launch shared_token",
-        "open games": "feed library open_game search call_views game_moves games plan_entries panel_view "
+        "who may come in": "sign_ins callers access connections listening browser_launch shared_token accounts",
+        "open games": "feed library first_data open_game search call_views game_moves games plan_entries panel_view "
         "followers metrics shared_games",
         "typefaces": "fonts font_cutting",
         "the API and the page": "request_reading open_questions json_responses openapi page offline static_files "
-        "session_files model_api memory_edits memory_api api_operations api forwarding",
+        "session_files model_api memory_edits memory_api api_operations api forwarding permissions",
         "the server": "app server shared_server",
     },
     "mcp_server": {
@@ -149,7 +149,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "
         "interrupts terminal_commands check_story",
         "commands": "store_move call check doctor mcp model new plans schema skills tools narrate play replay_command "
-        "eval_command session_call session_moves sessions stories playtest_command dev_command serve",
+        "eval_command session_call session_moves sessions stories playtest_command dev_command serve_tokens serve",
     },
 }
 NOT_ROOMS = {"__init__", "__main__"}

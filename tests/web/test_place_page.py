@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conftest import RunningServer, write_long_session
-from narratoria.web.games import MOST_BYTES_AT_FIRST
+from narratoria.web.first_data import MOST_BYTES_AT_FIRST
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ import click
 from narratoria.cli.engine_option import engine_option
 from narratoria.cli.env_option import env_option
 from narratoria.cli.narrators_option import narrators_option
+from narratoria.cli.serve_tokens import token
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.source_options import source_options
 from narratoria.errors import NarratoriaError
@@ -30,7 +32,8 @@ from narratoria.kinds.foreign_sources import ToolSources
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="The token that lets in, the same for all servers; else NARRATORIA_TOKEN, else one that is printed.",
+    help="The operator's token, the same for all servers; else NARRATORIA_TOKEN, else, without accounts, one that is "
+    "printed.",
 )
 @click.option(
     "--drain-seconds",
@@ -66,9 +69,11 @@ def serve(
     skill_folders: tuple[Path, ...],
 ) -> int:
     """Serve stories to many players, beside other such servers over one PostgreSQL database."""
+    context.obj = store
     if context.invoked_subcommand is not None:
         return 0
     try:
+        from narratoria.web.accounts import Accounts
         from narratoria.web.shared_server import SharedServer, serve_shared, shared_store
         from narratoria.web.shared_token import SharedToken
     except ImportError:
@@ -76,10 +81,12 @@ def serve(
     from narratoria.store.store import data_home
 
     home = data_home()
+    database = shared_store(store or "", home)
+    operator = _token(token_file, needed=lambda: not database.players.any_token())
     return serve_shared(
         SharedServer(
-            shared_store(store or "", home),
-            SharedToken(_token(token_file)),
+            database,
+            Accounts(database.players, SharedToken(operator) if operator else None),
             home,
             host=host,
             port=port,
@@ -93,11 +100,15 @@ def serve(
     )
 
 
-def _token(file: Path | None) -> str:
+serve.add_command(token)
+
+
+def _token(file: Path | None, *, needed: Callable[[], bool]) -> str:
+    """Return the operator's token; one is made if there is no other way in."""
     token = file.read_text().strip() if file is not None else os.environ.get("NARRATORIA_TOKEN", "").strip()
     if file is not None and not token:
         raise NarratoriaError(f"{file} is empty; write a long random token into it")
-    if not token:
+    if not token and needed():
         token = secrets.token_urlsafe(24)
         click.echo(
             f"The token of this server alone is {token}; open its address with ?token={token}. "

@@ -150,13 +150,20 @@ def _export(store: Store, session_id: str, file: BinaryIO, given_up: GivenUp) ->
 
 
 def import_session(
-    store: Store, source: Path | BinaryIO, *, limit: int = MAX_TOTAL, given_up: GivenUp = _never
+    store: Store,
+    source: Path | BinaryIO,
+    *,
+    limit: int = MAX_TOTAL,
+    given_up: GivenUp = _never,
+    owner: str | None = None,
 ) -> SessionMeta:
-    """Import a session. It keeps its id if that is free. `JournalError` says why a file is refused."""
+    """Import a session, for a player if `owner` is given. It keeps its id if that is free. `JournalError` says why a
+    file is refused.
+    """
     name = str(source) if isinstance(source, Path) else "the file"
     try:
         with zipfile.ZipFile(source) as archive:
-            return _Import(store, archive, name, limit, given_up).run()
+            return _Import(store, archive, name, limit, given_up).run(owner)
     except Unfit as error:
         raise JournalError(f"{name}: {error}; nothing was imported") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
@@ -177,7 +184,7 @@ class _Import:
         self.incoming = ImportedJournal()
         self.packed: set[str] = set()  # hashes of the assets in the file
 
-    def run(self) -> SessionMeta:
+    def run(self, owner: str | None) -> SessionMeta:
         names = self.archive.namelist()
         self.check_names(names)
         self.check_packing()
@@ -202,7 +209,7 @@ class _Import:
             return self.store.adopt(
                 meta,
                 self.records(manifest),
-                Adoption(lacking=True, accepted=lambda: self.take_all(staging), step=self.go_on),
+                Adoption(owner=owner, lacking=True, accepted=lambda: self.take_all(staging), step=self.go_on),
             )
         except JournalError as error:
             raise JournalError(f"{self.name}: {error}; nothing was imported") from None

@@ -23,10 +23,12 @@ from narratoria.store.journal_store import Batch, Lease
 from narratoria.store.postgres_keeper import TABLES as KEEPER_TABLES
 from narratoria.store.postgres_keeper import Keeper, TableLease, own_name
 from narratoria.store.postgres_listener import Listener
+from narratoria.store.postgres_players import TABLES as PLAYER_TABLES
+from narratoria.store.postgres_players import Players
 from narratoria.store.shared_assets import CONTENTS, OBJECTS, SharedAssets
 from narratoria.store.sql_store import SqlStore
 from narratoria.store.sql_versions import SCHEMA, upgrade
-from narratoria.store.store import SCHEMA_VERSION
+from narratoria.store.store import SCHEMA_VERSION, SessionMeta
 from narratoria.store.writer import ConnectionLost, Database
 
 try:
@@ -39,6 +41,8 @@ _WORDS: Final = {
     "key": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "int": "BIGINT", "real": "DOUBLE PRECISION",
     "blob": "BYTEA", "clustered": "",
 }  # fmt: skip
+_MORE_TABLES: Final = {"commands": KEEPER_TABLES, "object_folder": OBJECTS, "owners": PLAYER_TABLES}
+"""Tables that came later, in groups, by one of each: a group is made where that one is missing."""
 _CONNECT_SECONDS: Final = 5
 # A server that vanished without a word, and a database that did, are noticed within some ten seconds ...
 _KEEPALIVE: Final = ("tcp_keepalives_idle = 5", "tcp_keepalives_interval = 2", "tcp_keepalives_count = 3")
@@ -76,6 +80,7 @@ class PostgresStore(SqlStore):
         self.contents = SharedAssets(assets, self, bucket)
         super().__init__(self.contents, "postgres")
         self.keeper = Keeper(self._connect_reader)
+        self.players = Players(self)
 
     def _connect(self) -> Database:
         database = PostgresDatabase(self.url)
@@ -148,6 +153,17 @@ class PostgresStore(SqlStore):
         ):
             self._keep_snapshot(database, key, written, batch.snapshot)
         return 0
+
+    def give(self, database: Database, session_id: str, owner: str | None) -> None:
+        self.players.give(database, session_id, owner)
+
+    def delete(self, session_id: str) -> None:
+        super().delete(session_id)
+        self.writer.run(lambda database: self.players.give(database, session_id, None))
+
+    def metas(self, session_ids: Sequence[str]) -> list[SessionMeta]:
+        """Return those of some sessions that there are, the one changed last first."""
+        return self.listed(" WHERE s.id = ANY(?)", (list(session_ids),))
 
     def holds_content(self, digest: str) -> bool:
         return self.contents.holds_content(digest)
@@ -237,12 +253,10 @@ def _prepare(database: PostgresDatabase) -> None:
         elif rows[0][0] < SCHEMA_VERSION:
             upgrade(database, rows[0][0], _WORDS)
             database.execute("UPDATE version SET number = ?", (SCHEMA_VERSION,))
-        if database.execute("SELECT to_regclass('commands') IS NULL")[0][0]:
-            for statement in KEEPER_TABLES:
-                database.execute(statement)
-        if database.execute("SELECT to_regclass('object_folder') IS NULL")[0][0]:
-            for statement in OBJECTS:
-                database.execute(statement)
+        for table, statements in _MORE_TABLES.items():
+            if database.execute("SELECT to_regclass(?) IS NULL", (table,))[0][0]:
+                for statement in statements:
+                    database.execute(statement)
         database.commit()
     except BaseException:
         database.rollback()

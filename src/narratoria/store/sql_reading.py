@@ -136,7 +136,10 @@ class SqlReader(SqlRows):
     # --- knowing -----------------------------------------------------------------------------------------
 
     def list(self) -> Metas:
-        found = self.query(_ALL + " ORDER BY s.updated DESC, s.key DESC")
+        return self.listed()
+
+    def listed(self, which: str = "", values: Sequence[Any] = ()) -> Metas:
+        found = self.query(f"{_ALL}{which} ORDER BY s.updated DESC, s.key DESC", values)
         rows = [(SessionRow(*row[:-1]), row[-1]) for row in found]
         return [
             row.meta(parent) for row, parent in rows if not row.hidden or not row.whole

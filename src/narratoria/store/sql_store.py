@@ -49,7 +49,9 @@ class SqlStore(SqlWriter):
 
     def create(self, session: Session | None = None, **about: Unpack[AboutSession]) -> Journal:
         session = session or Session(assets=self.assets)
-        meta = SessionMeta(id=session.id, **about)
+        meta = SessionMeta(
+            id=session.id, story=about.get("story"), title=about.get("title"), folder=about.get("folder")
+        )
         title = None if meta.title is None else as_one_line(meta.title)
         session.assets = self.assets
         now = session.clock()
@@ -78,6 +80,7 @@ class SqlStore(SqlWriter):
             )
             key = int(rows[0][0])
             self.append(database, key, session.seq, records, True, beginning.content)
+            self.give(database, session.id, about.get("owner"))
             return key
 
         try:
@@ -122,11 +125,15 @@ class SqlStore(SqlWriter):
             for stored in how.accepted():
                 with self.brought([stored.hash]):
                     self.writer.run(partial(self.keep_asset, stored=stored, durable=True))
-            self.writer.run(partial(self._change, key=key, hidden=0))
+            self.writer.run(partial(self._show, key=key, name=name, owner=how.owner))
         except BaseException:
             self.writer.run(lambda database: self._forget(database, key))
             raise
         return self.meta(name)
+
+    def _show(self, database: Database, key: int, name: str, owner: str | None) -> None:
+        self._change(database, key, hidden=0)
+        self.give(database, name, owner)
 
     def _absent(self, batch: Sequence[Record]) -> frozenset[str]:
         return frozenset(one for one in _hashes(batch) if one not in self.assets)

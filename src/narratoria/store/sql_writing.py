@@ -212,7 +212,12 @@ class SqlWriter(SqlReader):
     def relocate(self, session_id: str, folder: str | None) -> None:
         self.writer.run(partial(self._change, key=self._key(session_id), folder=folder))
 
-    def branch(self, session_id: str, turn: int, *, title: str | None = None) -> SessionMeta:
+    def give(self, database: Database, session_id: str, owner: str | None) -> None:
+        """Note whose a new session is, in the transaction that makes it. A store for one person keeps no owners."""
+
+    def branch(
+        self, session_id: str, turn: int, *, title: str | None = None, owner: str | None = None
+    ) -> SessionMeta:
         parent = self.meta(session_id)
         row = self._row(session_id)
         key, span = row.key, self._span(self._stretches(row), turn)
@@ -242,6 +247,7 @@ class SqlWriter(SqlReader):
                 Record(seq, now, None, one) for seq, one in enumerate([started, *changes, *lore], end + 1)
             ]
             self.append(database, int(rows[0][0]), end, records, True, None)
+            self.give(database, child, owner)
 
         self.writer.run(insert)
         return self.meta(child)

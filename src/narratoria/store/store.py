@@ -97,6 +97,7 @@ class AboutSession(TypedDict, total=False):
     story: str | None
     title: str | None
     folder: str | None
+    owner: str | None  # the player it is private to, in a store that several players use
 
 
 class OutsideWorld(TypedDict, total=False):
@@ -109,6 +110,7 @@ class OutsideWorld(TypedDict, total=False):
 class Adoption(msgspec.Struct, frozen=True, kw_only=True):
     """Options of an import."""
 
+    owner: str | None = None  # the player it will be private to, as in `AboutSession`
     lacking: bool = False  # an asset without content is referred to all the same
     accepted: Callable[[], Iterable[AssetStored]] = tuple
     """Called once the records are found to make a game; returns the assets whose content it has put into the store."""
@@ -157,7 +159,9 @@ class Store(Protocol):
     def delete(self, session_id: str) -> None:
         """Delete a session. The past that its branches share stays until they are deleted too."""
 
-    def branch(self, session_id: str, turn: int, *, title: str | None = None) -> SessionMeta:
+    def branch(
+        self, session_id: str, turn: int, *, title: str | None = None, owner: str | None = None
+    ) -> SessionMeta:
         """Make a session that shares the past of `session_id` up to the end of `turn`. No record is copied."""
 
     def read(self, session_id: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Mapping
-from typing import Final, Protocol
+from collections.abc import Awaitable, Collection, Mapping
+from typing import Final, Protocol, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from narratoria.errors import JournalError
 from narratoria.web.refusals import refusal
 from narratoria.web.sign_ins import THIRTY_DAYS, SignIn
+
+T = TypeVar("T")
 
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:@/\\\[\]]+)(?::[0-9]{1,5})?")
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -28,8 +31,9 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGN_IN: Final = "narratoria.sign_in"  # in the scope of a request that was let in
 FORWARDED: Final = "narratoria.forwarded"
 """In the scope of a request that another server has let in and sent on; no client can set it."""
-CALLER: Final = "narratoria.caller"
-"""In the scope: what the access policy knows of the sender of a request, for the server that answers it."""
+GRANT: Final = "narratoria.grant"
+"""In the scope of a request about a session: the right of the caller to it, where callers differ."""
+RETRY_SECONDS: Final = "2"
 
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; font-src 'self'; "
@@ -52,33 +56,41 @@ OPENED_BY_NOBODY: Final = frozenset({"none", "same-origin"})
 
 
 class AccessPolicy(Protocol):
-    """Decides who may come in. `SignIns` is that of one person's own machine, `SharedToken` that of several servers."""
+    """Decides who may come in. `SignIns` is that of one person's own machine, `Accounts` that of several servers.
 
-    def of_program(self, token: str) -> SignIn | None:
+    A policy that has to read something first returns an awaitable.
+    """
+
+    def of_program(self, token: str) -> SignIn | Awaitable[SignIn | None] | None:
         """Return the sign-in of a program that sends this token with every request."""
 
-    def of_browser(self, secret: str) -> SignIn | None:
+    def of_browser(self, secret: str) -> SignIn | Awaitable[SignIn | None] | None:
         """Return the sign-in of a browser that has this cookie."""
 
-    def exchange(self, token: str) -> str | None:
+    def exchange(self, token: str) -> str | Awaitable[str | None] | None:
         """Return the cookie for a token in an address; None for one that is not good."""
 
     def renewed(self, known: SignIn) -> str | None:
         """Return another cookie to use from now on."""
 
-    def spend(self, token: str) -> bool:
+    def spend(self, token: str, *, by: SignIn) -> bool | Awaitable[bool]:
         """Use a token up that a signed-in browser has in its address; tell if it was good."""
 
-    def new_token(self, *, of: SignIn) -> str:
+    def new_token(self, *, of: SignIn) -> str | Awaitable[str]:
         """Return a token for another browser, asked for by one that is signed in."""
 
-    def end(self, known: SignIn) -> None:
+    def end(self, known: SignIn) -> Awaitable[None] | None:
         """Sign out."""
 
     def refuses(self, known: SignIn, scope: Scope) -> str | None:
         """Return the code of the refusal if this sign-in may not make this request. It may put what it knows of the
-        caller into `scope[CALLER]`, which goes along to another server.
+        caller into `scope[CALLER]` (`callers.py`), which goes along to another server.
         """
+
+
+async def settled(answer: T | Awaitable[T]) -> T:
+    """Return the answer of a policy, whether or not it had to read something first."""
+    return await answer if isinstance(answer, Awaitable) else answer
 
 
 class Access:
@@ -108,7 +120,7 @@ class Access:
         if scope["type"] != "http" or FORWARDED in scope:
             await self.app(scope, receive, send)
             return
-        refusal = self._refusal(scope)
+        refusal = await self._answer(scope)
         app = self.app if refusal is None else refusal
         if self.headers is None:
             alone = Headers(scope=scope).get("sec-fetch-site") in OPENED_BY_NOBODY
@@ -120,7 +132,15 @@ class Access:
             added["Set-Cookie"] = _set_cookie(self.cookie, secret)
         await app(scope, receive, _with_headers(send, added))
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    async def _answer(self, scope: Scope) -> Response | None:
+        try:
+            return await self._refusal(scope)
+        except JournalError:  # nobody can be known now
+            answer = refusal(Headers(scope=scope), 503, "database")
+            answer.headers["Retry-After"] = RETRY_SECONDS
+            return answer
+
+    async def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is refused, or None."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
@@ -133,8 +153,8 @@ class Access:
             return None
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         if "token" in query and scope["method"] == "GET":
-            return self._exchange(scope, headers, query)
-        known = scope[SIGN_IN] = self._known(headers)
+            return await self._exchange(scope, headers, query)
+        known = scope[SIGN_IN] = await self._known(headers)
         if known is not None:
             code = self.sign_ins.refuses(known, scope)
             return None if code is None else refusal(headers, 403, code)
@@ -152,22 +172,23 @@ class Access:
             return method in SAFE_METHODS and headers.get("sec-fetch-mode") == "navigate"
         return True
 
-    def _known(self, headers: Headers) -> SignIn | None:
+    async def _known(self, headers: Headers) -> SignIn | None:
         scheme, space, token = headers.get("authorization", "").partition(" ")
         if space and scheme.lower() == "bearer":  # RFC 9110 §11.1: case-insensitive
-            return self.sign_ins.of_program(token.strip())
-        return self.sign_ins.of_browser(_cookie(headers.get("cookie", ""), self.cookie))
+            return await settled(self.sign_ins.of_program(token.strip()))
+        return await settled(self.sign_ins.of_browser(_cookie(headers.get("cookie", ""), self.cookie)))
 
-    def _exchange(self, scope: Scope, headers: Headers, query: dict[str, str]) -> Response:
+    async def _exchange(self, scope: Scope, headers: Headers, query: dict[str, str]) -> Response:
         """Redirect to the same address without the token; a used token is no obstacle for a browser already signed
         in.
         """
         token = query.pop("token")
         secret = None
-        if self._known(headers) is not None:
-            self.sign_ins.spend(token)  # it stands in a history now
+        known = await self._known(headers)
+        if known is not None:
+            await settled(self.sign_ins.spend(token, by=known))  # it stands in a history now
         else:
-            secret = self.sign_ins.exchange(token)
+            secret = await settled(self.sign_ins.exchange(token))
             if secret is None:
                 return refusal(headers, 401, "wrong_token")
         rest = f"?{urlencode(query)}" if query else ""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Protocol
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from narratoria.errors import JournalError
-from narratoria.web import documents, open_questions, openapi, session_files
+from narratoria.web import documents, open_questions, openapi, player_documents, session_files
 from narratoria.web import game_moves as moves
-from narratoria.web.access import SIGN_IN, AccessPolicy, signed_out
+from narratoria.web.access import GRANT, SIGN_IN, AccessPolicy, settled, signed_out
 from narratoria.web.api_operations import OPERATIONS
 from narratoria.web.asset_pages import asset_page
 from narratoria.web.asset_responses import asset_response
+from narratoria.web.callers import caller_of, check_role, player_of, sees_only_own
 from narratoria.web.feed import Feed, Viewer
 from narratoria.web.games import Games, NotFound
 from narratoria.web.json_responses import json_response, settings_response
@@ -35,7 +37,7 @@ from narratoria.web.request_reading import (
     session_id,
     unless_left,
 )
-from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn
+from narratoria.web.sign_ins import TOKEN_SECONDS
 from narratoria.web.stream_limit import MAX_STREAMS, Windows
 
 logger = logging.getLogger("narratoria")
@@ -56,11 +58,12 @@ class Api(ModelApi, MemoryApi):
         return json_response(await self.games.shelf.cards())
 
     async def list_sessions(self, request: HttpRequest) -> Response:
-        return json_response(await self.games.sessions())
+        return json_response(await self.games.sessions(sees_only_own(request)))
 
     async def create_session(self, request: HttpRequest) -> Response:
         asked = await body_of(request, documents.NewSession)
-        return json_response(documents.Made(id=await self.games.create(asked.story)), 201)
+        made = await self.games.create(asked.story, owner=player_of(request))
+        return json_response(documents.Made(id=made), 201)
 
     async def get_session(self, request: HttpRequest) -> Response:
         return json_response(await self.games.card(session_id(request)))
@@ -70,6 +73,7 @@ class Api(ModelApi, MemoryApi):
         if asked.title is not None:
             await self.games.rename(session_id(request), one_line("a title", asked.title))
         if asked.settings is not None:
+            _check_settings(request, asked.settings)
             await self.games.change_settings(session_id(request), asked.settings)
         return json_response(await self.games.card(session_id(request)))
 
@@ -147,7 +151,9 @@ class Api(ModelApi, MemoryApi):
         asked = await body_of(request, documents.BranchPoint)
         if asked.turn is not None and asked.before is not None:
             raise BadRequest("name the last turn to share, or the first not to, but not both")
-        made = await self.games.branch(session_id(request), asked.turn, asked.before)
+        made = await self.games.branch(
+            session_id(request), asked.turn, asked.before, owner=player_of(request)
+        )
         return json_response(documents.Made(id=made), 201)
 
     async def list_checkpoints(self, request: HttpRequest) -> Response:
@@ -203,7 +209,7 @@ class Api(ModelApi, MemoryApi):
         return json_response(await self.games.tools(session_id(request)))
 
     async def panel(self, request: HttpRequest) -> Response:
-        return json_response(await panel_view(self.games, session_id(request)))
+        return json_response(await panel_view(self.games, session_id(request), sees_only_own(request)))
 
     async def call(self, request: HttpRequest) -> Response:
         call, turn = named_call(request)
@@ -229,25 +235,32 @@ class Api(ModelApi, MemoryApi):
         after = None if seen is None else number("after", seen)
         given = request.query_params.get("turns")
         turns = None if given is None else max(1, number("turns", given))
-        known: SignIn = request.scope[SIGN_IN]
-        return _EventStream(self._watch(feed, after, turns, request.query_params, known))
+        holders = [request.scope[SIGN_IN], *([request.scope[GRANT]] if GRANT in request.scope else [])]
+        return _EventStream(self._watch(feed, after, turns, request.query_params, holders))
 
     async def _watch(
-        self, feed: Feed, after: int | None, turns: int | None, asked: Mapping[str, str], known: SignIn
+        self,
+        feed: Feed,
+        after: int | None,
+        turns: int | None,
+        asked: Mapping[str, str],
+        holders: Sequence[_Ending],
     ) -> AsyncIterator[bytes]:
         viewer = Viewer(feed.seq)
-        known.on_end.add(viewer.leave)  # signed out, here or in another window
+        for one in holders:  # signed out, here or in another window; or the session is shared no more
+            one.on_end.add(viewer.leave)
         try:
             with self._windows.opened(asked.get("browser")) as lasting:
                 once = "once" in asked or not lasting
                 async for chunk in feed.follow(after, turns, once=once, viewer=viewer):
-                    if known.ended:
+                    if any(one.ended for one in holders):
                         return
                     yield chunk
         except JournalError as error:  # the viewer comes again
             logger.warning("a viewer's stream ends: %s", error)
         finally:
-            known.on_end.discard(viewer.leave)
+            for one in holders:
+                one.on_end.discard(viewer.leave)
 
     async def asset(self, request: HttpRequest) -> Response:
         try:
@@ -261,16 +274,21 @@ class Api(ModelApi, MemoryApi):
 
     async def change_settings(self, request: HttpRequest) -> Response:
         asked = await body_of(request, documents.SettingsChange)
+        _check_settings(request, asked)
         return settings_response(request, await self.games.change_settings(session_id(request), asked))
 
     # --- who is here ---------------------------------------------------------------------------------------
 
+    async def me(self, request: HttpRequest) -> Response:
+        caller = caller_of(request.scope)
+        return json_response(player_documents.Me(name=caller.get("name", ""), role=caller.get("role", "")))
+
     async def make_token(self, request: HttpRequest) -> Response:
-        token = self._sign_ins.new_token(of=request.scope[SIGN_IN])
+        token = await settled(self._sign_ins.new_token(of=request.scope[SIGN_IN]))
         return json_response(documents.Token(token=token, seconds=int(TOKEN_SECONDS)), 201)
 
     async def sign_out(self, request: HttpRequest) -> Response:
-        self._sign_ins.end(request.scope[SIGN_IN])
+        await settled(self._sign_ins.end(request.scope[SIGN_IN]))
         return Response(status_code=204, headers={"Set-Cookie": signed_out(self._cookie)})
 
     # --- itself --------------------------------------------------------------------------------------------
@@ -280,6 +298,19 @@ class Api(ModelApi, MemoryApi):
 
     async def reference(self, request: HttpRequest) -> Response:
         return HTMLResponse(openapi.reference_page(OPERATIONS))
+
+
+class _Ending(Protocol):
+    """The end of a stream: a sign-in, or a right to a session."""
+
+    ended: bool
+    on_end: set[Callable[[], None]]
+
+
+def _check_settings(request: HttpRequest, asked: documents.SettingsChange) -> None:
+    """Refuse a player what reaches past the session: what tools may do, and the settings of skills."""
+    if asked.permissions or asked.skill_settings:
+        check_role(request, "author")
 
 
 class _EventStream(StreamingResponse):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -43,14 +43,14 @@ def create_app(
     more_routes: Sequence[BaseRoute] = (),
     more_middleware: Sequence[Middleware] = (),
     more_handlers: Mapping[type[Exception], ExceptionHandler] | None = None,
+    guarded: Callable[[BaseRoute], BaseRoute] = lambda route: route,
 ) -> Starlette:
     """Make the application, all under one origin. `hosts` are names it may be called by besides those of the
-    loopback; `fonts` is the folder of the page's typefaces, which are cut when it is first used;
-    `catalogues` are the languages of the page, if not those that come with it. Who may come in, `sign_ins` decides.
+    loopback; `fonts` is the folder of the page's typefaces, cut when it is first used; `catalogues` are the languages
+    of the page. Who may come in, `sign_ins` decides; `guarded` may put permissions before a route.
     """
     api = Api(games, sign_ins, cookie, streams)
     files = StaticFiles(fonts=read_fonts(fonts) if fonts else {}, catalogues=catalogues)
-
     cutting = FontCutting(fonts if cuts_fonts else None, files.use_fonts)
 
     @contextlib.asynccontextmanager
@@ -69,19 +69,19 @@ def create_app(
         cutting.begin()
         return await files.library(request)
 
-    routes = [Route(one.path, getattr(api, one.name), methods=[one.method]) for one in OPERATIONS]
+    routes = [
+        *[Route(one.path, getattr(api, one.name), methods=[one.method]) for one in OPERATIONS],
+        Route("/", library_page),
+        Route("/settings", library_page),
+        Route("/play/{id}", story_page),
+        Route("/static/{path:path}", files.file),
+        Route("/service-worker.js", files.worker),
+        Route("/openapi.json", api.describe),
+        Route("/api", api.reference),
+        *more_routes,
+    ]
     return Starlette(
-        routes=[
-            *routes,
-            Route("/", library_page),
-            Route("/settings", library_page),
-            Route("/play/{id}", story_page),
-            Route("/static/{path:path}", files.file),
-            Route("/service-worker.js", files.worker),
-            Route("/openapi.json", api.describe),
-            Route("/api", api.reference),
-            *more_routes,
-        ],
+        routes=[guarded(one) for one in routes],
         middleware=[
             Middleware(Tracing),
             Middleware(Access, sign_ins=sign_ins, cookie=cookie, hosts=hosts),

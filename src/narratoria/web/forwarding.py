@@ -22,7 +22,8 @@ from narratoria.errors import JournalError, NarratoriaError, SessionElsewhere
 from narratoria.store.postgres_keeper import CHANNEL
 from narratoria.store.postgres_listener import CONNECTED
 from narratoria.store.writer import Database
-from narratoria.web.access import CALLER, FORWARDED, SIGN_IN
+from narratoria.web.access import FORWARDED, SIGN_IN
+from narratoria.web.callers import CALLER
 from narratoria.web.games import Unavailable
 from narratoria.web.json_responses import explain
 from narratoria.web.server_tasks import ServerTasks

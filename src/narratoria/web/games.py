@@ -12,8 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
-import msgspec
-
 from narratoria.errors import NarratoriaError, SessionBusy
 from narratoria.events import Notice
 from narratoria.kinds.foreign_sources import ToolSources
@@ -26,7 +24,7 @@ from narratoria.session import Session
 from narratoria.session.record import Sink
 from narratoria.store.fold import fold
 from narratoria.store.portable import SUFFIX, export_session, import_session
-from narratoria.store.store import SessionMeta, SessionUnknown, Store
+from narratoria.store.store import AboutSession, SessionMeta, SessionUnknown, Store
 from narratoria.store.transcripts import TRANSCRIPTS
 from narratoria.web.call_views import CallViews
 from narratoria.web.cards import branch_title
@@ -37,8 +35,9 @@ from narratoria.web.documents import (
     ToolName,
 )
 from narratoria.web.feed import Feed
+from narratoria.web.first_data import first_data
 from narratoria.web.game_moves import Refused, refusing, undo
-from narratoria.web.library import Shelf, title_of
+from narratoria.web.library import Shelf
 from narratoria.web.open_game import OpenGame
 from narratoria.web.search import Search
 from narratoria.web.server_tasks import ServerTasks
@@ -48,9 +47,7 @@ if TYPE_CHECKING:
     from narratoria.store.journal import Journal
 
 GRACE_SECONDS: Final = 2.0
-FIRST_TURNS: Final = 50  # that a page opens with, as in `game.js`
 PATIENCE_SECONDS: Final = 0.5  # that a page waits for its story before it comes without
-MOST_BYTES_AT_FIRST: Final = 200_000  # more than that is better read from the stream, beside the page
 BROKEN_OFF: Final = (
     "The turn broke off by a fault of this program; the log of the server says which. Try it again."
 )
@@ -153,10 +150,14 @@ class Games:
 
     # --- saved sessions ------------------------------------------------------------------------------------
 
-    async def sessions(self) -> list[SessionCard]:
+    async def metas(self, player: str | None = None) -> Sequence[SessionMeta]:
+        """Return all sessions, or those of one player where players have their own."""
+        return await asyncio.to_thread(self.store.list)
+
+    async def sessions(self, player: str | None = None) -> list[SessionCard]:
         stories = await asyncio.to_thread(self.shelf.stories)
         cards = []
-        for meta in await asyncio.to_thread(self.store.list):
+        for meta in await self.metas(player):
             if meta.begun:
                 with contextlib.suppress(SessionUnknown):  # deleted since it was listed
                     cards.append(await self._card(meta, stories))
@@ -178,14 +179,13 @@ class Games:
 
     # --- opening and leaving -------------------------------------------------------------------------------
 
-    async def create(self, story_id: str) -> str:
-        """Begin a story and return the id of its session."""
+    async def create(self, story_id: str, *, owner: str | None = None) -> str:
+        """Begin a story and return the id of its session, which is private to its owner if it has one."""
         story = await asyncio.to_thread(self.shelf.story, story_id)
         session = Session(state=story.state, permissions=story.permissions, assets=self.store.assets)
         game = self._game(story, session)  # first: what cannot be played is not kept
-        journal = await asyncio.to_thread(
-            self.store.create, session, story=story.id, title=story.title, folder=folder_of(story)
-        )
+        about = AboutSession(story=story.id, title=story.title, folder=folder_of(story), owner=owner)
+        journal = await asyncio.to_thread(self.store.create, session, **about)
         opened = self._open_game(game, journal)
         opened.game.begin()
         await journal.commit_turn()
@@ -214,22 +214,9 @@ class Games:
 
     async def first_look(self, session_id: str) -> bytes | None:
         """Return the first data of a page, as JSON; None if that would keep the page empty for too long."""
-        looking = self._tasks.start(self._look(session_id))
+        looking = self._tasks.start(first_data(self, session_id))
         await asyncio.wait([looking], timeout=self._patience)
         return looking.result() if looking.done() else None
-
-    async def _look(self, session_id: str) -> bytes | None:
-        try:
-            feed, story = await self.feed(session_id), await self.story_of(session_id)
-            meta = await asyncio.to_thread(self._meta, session_id)
-        except NarratoriaError:  # the page asks again, and says why it cannot be opened
-            return None
-        past = (await feed.so_far(FIRST_TURNS)).body
-        if len(past) > MOST_BYTES_AT_FIRST:
-            return None
-        return msgspec.json.encode(
-            {"title": title_of(meta, story), "language": story.language, "past": msgspec.Raw(past)}
-        )
 
     def _game(self, story: Story, session: Session) -> Game:
         game = Game(
@@ -275,7 +262,14 @@ class Games:
         await asyncio.to_thread(self._meta, session_id)
         await asyncio.to_thread(self.store.rename, session_id, title)
 
-    async def branch(self, session_id: str, turn: int | None = None, before: int | None = None) -> str:
+    async def branch(
+        self,
+        session_id: str,
+        turn: int | None = None,
+        before: int | None = None,
+        *,
+        owner: str | None = None,
+    ) -> str:
         """Make a session that shares the past up to the end of `turn`, or to the beginning of `before`; return its
         id.
         """
@@ -291,7 +285,7 @@ class Games:
             raise Refused("there is no turn to branch from yet")
         title = branch_title((await self.card(session_id)).title, turn)
         with refusing():
-            meta = await asyncio.to_thread(self.store.branch, session_id, turn, title=title)
+            meta = await asyncio.to_thread(self.store.branch, session_id, turn, title=title, owner=owner)
         return meta.id
 
     async def export(self, session_id: str) -> BinaryIO:
@@ -323,7 +317,7 @@ class Games:
 
         return await asyncio.to_thread(make)
 
-    async def import_file(self, file: BinaryIO) -> str:
+    async def import_file(self, file: BinaryIO, *, owner: str | None = None) -> str:
         if not await asyncio.to_thread(zipfile.is_zipfile, file):
             raise Refused(
                 "this is not a story that was exported here, or only a part of one; nothing was imported. "
@@ -331,7 +325,8 @@ class Games:
             )
         file.seek(0)
         with refusing():
-            meta = await asyncio.to_thread(import_session, self.store, file, given_up=self._ending.is_set)
+            given_up = self._ending.is_set
+            meta = await asyncio.to_thread(import_session, self.store, file, given_up=given_up, owner=owner)
             return meta.id
 
     # --- playing -------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from narratoria.play.call_again import NotAgreed, NotRunAgain
 from narratoria.store.recorded_call import CallUnknown
 from narratoria.store.store import SessionUnknown, TurnUnknown
 from narratoria.store.writer import ConnectionLost
+from narratoria.web.callers import Forbidden
 from narratoria.web.catalogues import in_words_of
 from narratoria.web.documents import Problem, Settings
 from narratoria.web.game_moves import NoCheckpoint, Refused
@@ -23,6 +24,7 @@ RETRY_SECONDS: Final = "2"
 _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     BadRequest: (400, "bad_request"),
     BodyTooLarge: (413, "too_large"),
+    Forbidden: (403, "forbidden"),
     NotFound: (404, "not_found"),
     SessionUnknown: (404, "not_found"),  # deleted while it was asked for
     StoryInvalid: (404, "no_story"),

@@ -80,6 +80,9 @@ class Shelf:
         if folder != meta.folder:
             await asyncio.to_thread(self._store.relocate, meta.id, folder)
 
+    def is_cover(self, digest: str) -> bool:
+        return digest in self._covers.values()
+
     async def draw_covers(self) -> None:
         for story in await asyncio.to_thread(self.stories):
             self._covers[story.id] = await draw_cover(story, self._store.assets)

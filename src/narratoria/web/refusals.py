@@ -28,6 +28,7 @@ TEXTS: Final = {
     "wrong_token": "refusal.wrong_token",
     "wrong_method": "refusal.wrong_method",
     "not_found": "refusal.not_found",
+    "database": "refusal.database",
 }
 WAY_OUT: Final = '<p><a class="way-out" href="/">{{page.to_library}}</a></p>'
 PAGE: Final = (

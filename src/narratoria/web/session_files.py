@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from narratoria.store.portable import SUFFIX
 from narratoria.store.transcripts import TRANSCRIPTS
 from narratoria.web import documents
+from narratoria.web.callers import player_of
 from narratoria.web.games import Games
 from narratoria.web.json_responses import json_response
 from narratoria.web.openapi import BINARY
@@ -50,7 +51,7 @@ async def imported(games: Games, request: HttpRequest) -> Response:
                 raise BodyTooLarge(f"the file has more than {MAX_IMPORT:,} bytes")
             await asyncio.to_thread(file.write, chunk)
         file.seek(0)
-        return json_response(documents.Made(id=await games.import_file(file)), 201)
+        return json_response(documents.Made(id=await games.import_file(file, owner=player_of(request))), 201)
 
 
 async def _blocks(file: BinaryIO) -> AsyncIterator[bytes]:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -23,6 +23,7 @@ from narratoria.play.turn_types import Origin
 from narratoria.session import Record
 from narratoria.store.postgres import PostgresStore
 from narratoria.store.postgres_listener import CONNECTED
+from narratoria.store.store import SessionMeta
 from narratoria.web.feed import Feed
 from narratoria.web.followers import LOOK_SECONDS, Followers
 from narratoria.web.games import Games, Unavailable
@@ -148,10 +149,16 @@ class SharedGames(Games):
         self._used[session_id] = time.monotonic()
         return opened
 
-    async def create(self, story_id: str) -> str:
+    async def metas(self, player: str | None = None) -> Sequence[SessionMeta]:
+        if player is None:
+            return await super().metas()
+        ids = await asyncio.to_thread(self.shared.players.sessions, player)
+        return await asyncio.to_thread(self.shared.metas, ids)
+
+    async def create(self, story_id: str, *, owner: str | None = None) -> str:
         if self.draining:
             raise Draining("this server is ending; try again, and another one answers")
-        session_id = await super().create(story_id)
+        session_id = await super().create(story_id, owner=owner)
         self._used[session_id] = time.monotonic()
         return session_id
 

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Final
 
 import click
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,7 +29,8 @@ from narratoria.kinds.process.custody import sweep
 from narratoria.kinds.process.ending import SERVER_SECONDS, end_within
 from narratoria.store.default_store import STORES
 from narratoria.store.postgres import PostgresStore, open_address
-from narratoria.web.access import LOOPBACK, AccessPolicy
+from narratoria.web.access import LOOPBACK
+from narratoria.web.accounts import Accounts
 from narratoria.web.app import create_app
 from narratoria.web.connections import Connections, Limits
 from narratoria.web.fonts import fonts_folder
@@ -37,6 +39,7 @@ from narratoria.web.games import Unavailable
 from narratoria.web.json_responses import explain
 from narratoria.web.listening import HttpServer, host_name, listen
 from narratoria.web.metrics import CONTENT_TYPE, of_the_process
+from narratoria.web.permissions import Permissions
 from narratoria.web.repeated_records import keep_short
 from narratoria.web.shared_games import IDLE_SECONDS, SharedGames
 from narratoria.web.shared_token import COOKIE
@@ -46,6 +49,8 @@ TOTAL_CONNECTIONS: Final = 12_000
 DRAIN_SECONDS: Final = 20.0
 NOTICED_SECONDS: Final = 1.0
 """Seconds for which a server that ends still takes connections: its load balancer has to notice first."""
+LOOK_SECONDS: Final = 2.0  # between looks at who may still follow a session
+SWEEP_LOOKS: Final = 300
 ADVICE: Final = "name another port with --port"
 
 
@@ -54,7 +59,7 @@ class SharedServer:
     """One server. It ends on SIGTERM: it says that it is not ready, gives its sessions to the others, and stops."""
 
     store: PostgresStore
-    access: AccessPolicy
+    access: Accounts
     home: Path
     host: str = "127.0.0.1"
     port: int = 0
@@ -66,6 +71,8 @@ class SharedServer:
     skills: Sequence[Path] = ()
     games: SharedGames = field(init=False)
     _forwarding: Forwarding = field(init=False)
+    _permissions: Permissions = field(init=False)
+    _limits: Limits = field(init=False)
 
     def bind(self) -> socket.socket:
         """Listen on the given port; 0 asks for any free one."""
@@ -81,6 +88,22 @@ class SharedServer:
     async def serve(self, listener: socket.socket) -> None:
         """Serve until the process is asked to end."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
+        app = self.make_app()
+        keep_short("uvicorn.error", "asyncio", "narratoria")
+        looking = [
+            asyncio.create_task(self._forwarding.look_around()),
+            asyncio.create_task(self._look_at_players()),
+        ]
+        try:
+            await _DrainingServer(app, Connections(self._limits), self).serve(sockets=[listener])
+        finally:
+            for task in looking:
+                task.cancel()
+            await asyncio.gather(*looking, return_exceptions=True)
+            await self._forwarding.close()
+
+    def make_app(self) -> Starlette:
+        """Make the application of this server."""
         self.games = SharedGames(
             self.store,
             idle_seconds=self.idle_seconds,
@@ -89,13 +112,14 @@ class SharedServer:
             skills=self.skills,
         )
         self._forwarding = Forwarding(self.games)
-        limits = _limits()
+        self._permissions = Permissions(self.store.players, self.games.shelf.is_cover)
+        self._limits = _limits()
         app = create_app(
             self.games,
             sign_ins=self.access,
             cookie=COOKIE,
             hosts={host_name(self.host).lower(), *self.hosts} - LOOPBACK,
-            streams=limits.streams,
+            streams=self._limits.streams,
             fonts=fonts_folder(self.home),
             more_routes=[
                 Route("/healthz", self._healthy),
@@ -104,16 +128,24 @@ class SharedServer:
             ],
             more_middleware=[Middleware(Recording)],
             more_handlers={SessionElsewhere: self._forwarding.elsewhere, Unavailable: explain},
+            guarded=self._permissions.guarded,
         )
         self._forwarding.app = app
-        keep_short("uvicorn.error", "asyncio", "narratoria")
-        looking = asyncio.create_task(self._forwarding.look_around())
-        try:
-            await _DrainingServer(app, Connections(limits), self).serve(sockets=[listener])
-        finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
-            await self._forwarding.close()
+        return app
+
+    async def _look_at_players(self) -> None:
+        """End the streams of players who were signed out, or whose rights were taken away, at another server."""
+        looks = 0
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            looks += 1
+            try:
+                await self.access.look_around()
+                await self._permissions.look_around()
+                if looks % SWEEP_LOOKS == 0:
+                    await asyncio.to_thread(self.store.players.sweep)
+            except JournalError:
+                continue  # the heartbeat says what is wrong
 
     # --- for load balancers and operators ------------------------------------------------------------------
 

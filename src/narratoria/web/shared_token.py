@@ -1,6 +1,6 @@
 """Access to several servers by one token: each makes and knows the same cookies, since all are signed with it.
 
-It lets in everybody who has the token, as one person. Accounts are another policy (`access.AccessPolicy`).
+It lets in everybody who has the token, as one person. `accounts.py` takes it for the operator's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST: Final = 10_000  # sign-ins that are remembered, for their streams to end w
 
 
 class SharedToken:
-    """The access policy of `narratoria serve`."""
+    """The access of whoever has the token."""
 
     def __init__(self, token: str, *, clock: Callable[[], float] = time.time) -> None:
         self._token = token.encode()
@@ -48,7 +48,7 @@ class SharedToken:
     def renewed(self, known: SignIn) -> str | None:
         return None
 
-    def spend(self, token: str) -> bool:
+    def spend(self, token: str, *, by: SignIn | None = None) -> bool:
         return False
 
     def new_token(self, *, of: SignIn) -> str:

@@ -104,7 +104,7 @@ class SignIns:
         """Tell if a token was not used yet."""
         return _hash(token) in self._tokens
 
-    def spend(self, token: str) -> bool:
+    def spend(self, token: str, *, by: SignIn | None = None) -> bool:
         """Use a token up; tell if it was good."""
         end = self._tokens.pop(_hash(token), 0.0)
         if end is not None and end < self._clock():

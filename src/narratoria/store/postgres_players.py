@@ -1,0 +1,199 @@
+"""The players of a shared database: their tokens and sign-ins, whose a session is, and with whom it is shared.
+
+Secrets are kept as hashes. A player is a name that the operator gave, or a person known to an OpenID Connect provider;
+both are an id here. All times are the database's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from narratoria.errors import JournalError
+from narratoria.store.writer import Database
+
+if TYPE_CHECKING:
+    from narratoria.store.postgres import PostgresStore
+
+Role = Literal["guest", "player", "author", "operator"]
+ROLES: Final[tuple[Role, ...]] = ("guest", "player", "author", "operator")
+"""Each may do what those before it may. A guest has no account, only links."""
+Right = Literal["read", "play", "own"]
+
+TABLES: Final = (
+    "CREATE TABLE owners (session TEXT PRIMARY KEY, player TEXT NOT NULL)",
+    "CREATE INDEX owners_by_player ON owners (player)",
+    # A token signs in by itself, each time it is sent, or once, for a browser that gets a cookie for it.
+    """CREATE TABLE tokens (
+        hash TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, player TEXT NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
+        made TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), expires TIMESTAMPTZ, once BOOLEAN NOT NULL DEFAULT FALSE,
+        source TEXT REFERENCES tokens (hash) ON DELETE CASCADE)""",
+    "CREATE INDEX tokens_by_source ON tokens (source)",
+    """CREATE TABLE sign_ins (
+        hash TEXT PRIMARY KEY, player TEXT NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
+        expires TIMESTAMPTZ NOT NULL, source TEXT REFERENCES tokens (hash) ON DELETE CASCADE)""",
+    "CREATE INDEX sign_ins_by_source ON sign_ins (source)",
+    """CREATE TABLE shares (
+        id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, session TEXT NOT NULL, access TEXT NOT NULL,
+        made TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())""",
+    "CREATE INDEX shares_by_session ON shares (session)",
+    """CREATE TABLE joined (
+        share TEXT NOT NULL REFERENCES shares (id) ON DELETE CASCADE, player TEXT NOT NULL,
+        PRIMARY KEY (share, player))""",
+    "CREATE INDEX joined_by_player ON joined (player)",
+)
+_LATER: Final = "clock_timestamp() + make_interval(secs => ?::double precision)"  # never, for NULL
+_VALID: Final = "(expires IS NULL OR expires > clock_timestamp())"
+_WHO: Final = f"""SELECT hash, player, name, role, source FROM sign_ins WHERE hash = ANY(?) AND {_VALID}
+    UNION ALL SELECT hash, player, name, role, hash FROM tokens WHERE hash = ANY(?) AND NOT once AND {_VALID}"""  # noqa: S608
+_TOKEN: Final = f"""INSERT INTO tokens (hash, id, player, name, role, once, source, expires)
+    VALUES (?, ?, ?, ?, ?, ?, ?, {_LATER})"""  # noqa: S608 - our own words
+_SPEND: Final = """DELETE FROM tokens WHERE hash = ? AND once
+    RETURNING player, name, role, source, expires > clock_timestamp()"""
+_SIGN_IN: Final = f"""INSERT INTO sign_ins (hash, player, name, role, source, expires) VALUES (?, ?, ?, ?, ?, least(
+    {_LATER}, (SELECT expires FROM tokens WHERE hash = ?)))"""  # noqa: S608 - our own words
+_ACCESS: Final = """SELECT 'own' FROM owners WHERE session = ? AND player = ?
+    UNION ALL SELECT s.access FROM shares s JOIN joined j ON j.share = s.id WHERE s.session = ? AND j.player = ?"""
+_SESSIONS: Final = """SELECT session FROM owners WHERE player = ?
+    UNION SELECT s.session FROM shares s JOIN joined j ON j.share = s.id WHERE j.player = ?"""
+# A branch has the pictures of the past that it shares.
+_SEES: Final = f"""WITH RECURSIVE seen (key, parent) AS (
+    SELECT key, parent FROM sessions WHERE id IN ({_SESSIONS})
+    UNION SELECT p.key, p.parent FROM sessions p JOIN seen ON p.key = seen.parent)
+    SELECT 1 FROM assets a JOIN seen ON a.session = seen.key WHERE a.hash = ? LIMIT 1"""  # noqa: S608 - our own words
+
+
+class Player(NamedTuple):
+    """The sender of a request. `source` is the hash of the token that it goes back to: it ends with that."""
+
+    id: str
+    name: str
+    role: Role
+    source: str | None = None
+
+
+class TokenCard(NamedTuple):
+    """A token as it is listed: never the token itself."""
+
+    id: str
+    name: str
+    role: str
+    made: str
+    expires: str | None
+
+
+class ShareCard(NamedTuple):
+    id: str
+    access: Right
+
+
+class Players:
+    """The tables. Methods block; a server calls them in a thread."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+
+    def _write(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._store.writer.run(lambda database: database.execute(sql, values))
+
+    # --- tokens --------------------------------------------------------------------------------------------
+
+    def make_token(self, name: str, role: Role, seconds: float | None = None) -> str:
+        """Return a new token of a player, who is known by the name; nobody can read it again."""
+        return self._made(Player(f"name:{name}", name, role), seconds, once=False)
+
+    def hand_over(self, player: Player, seconds: float) -> str:
+        """Return a token that signs one more browser of a player in."""
+        return self._made(player, seconds, once=True)
+
+    def _made(self, player: Player, seconds: float | None, *, once: bool) -> str:
+        token = secrets.token_urlsafe(24)
+        values = (secret_hash(token), secrets.token_hex(4), player.id, player.name, player.role)
+        self._write(_TOKEN, *values, once, player.source, seconds)
+        return token
+
+    def tokens(self) -> list[TokenCard]:
+        """The tokens that players have, the newest first, those that have ended too."""
+        day = "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')"
+        rows = self._store.query(
+            f"SELECT id, name, role, {day.format('made')}, {day.format('expires')} FROM tokens "  # noqa: S608
+            "WHERE NOT once ORDER BY tokens.made DESC"
+        )
+        return [TokenCard(*row) for row in rows]
+
+    def any_token(self) -> bool:
+        return bool(self._store.query(f"SELECT 1 FROM tokens WHERE NOT once AND {_VALID} LIMIT 1"))  # noqa: S608
+
+    def revoke_token(self, token_id: str) -> None:
+        """Forget a token, and end every sign-in that goes back to it."""
+        if not self._write("DELETE FROM tokens WHERE id = ? AND NOT once RETURNING 1", token_id):
+            raise JournalError(f"there is no token {token_id!r}; `narratoria serve token list` shows the ids")
+
+    # --- sign-ins ------------------------------------------------------------------------------------------
+
+    def who(self, hashes: Sequence[str]) -> dict[str, Player]:
+        """Return whose these secrets are: the cookies of browsers, and the tokens of programs."""
+        rows = self._store.query(_WHO, (list(hashes), list(hashes)))
+        return {row[0]: Player(*row[1:]) for row in rows}
+
+    def exchange(self, token: str, seconds: float) -> str | None:
+        """Return the cookie for a token; None for one that is not good."""
+        mark = secret_hash(token)
+        rows = self._write(_SPEND, mark)
+        if rows:
+            return self.sign_in(Player(*rows[0][:4]), seconds) if rows[0][4] else None
+        found = self.who([mark]).get(mark)
+        return None if found is None or found.source != mark else self.sign_in(found, seconds)
+
+    def spend(self, token: str) -> bool:
+        """Use a token up that works once; tell if there was one."""
+        return any(row[4] for row in self._write(_SPEND, secret_hash(token)))
+
+    def sign_in(self, player: Player, seconds: float) -> str:
+        """Return a new cookie of a player. It ends with the token it goes back to, if there is one."""
+        secret = secrets.token_urlsafe(32)
+        values = (secret_hash(secret), player.id, player.name, player.role, player.source)
+        self._write(_SIGN_IN, *values, seconds, player.source)
+        return secret
+
+    def sign_out(self, mark: str) -> None:
+        self._write("DELETE FROM sign_ins WHERE hash = ?", mark)
+
+    def sweep(self) -> None:
+        """Remove what has expired. A player's token stays for a month, to be seen in the list."""
+        self._write("DELETE FROM sign_ins WHERE expires < clock_timestamp()")
+        self._write(
+            "DELETE FROM tokens WHERE expires < clock_timestamp() "
+            "AND (once OR expires < clock_timestamp() - interval '30 days')"
+        )
+
+    # --- sessions ------------------------------------------------------------------------------------------
+
+    def give(self, database: Database, session_id: str, player: str | None) -> None:
+        """Make a session private to a player, or to nobody. Links to an earlier one of that id are gone."""
+        database.execute("DELETE FROM shares WHERE session = ?", (session_id,))
+        database.execute("DELETE FROM owners WHERE session = ?", (session_id,))
+        if player is not None:
+            database.execute("INSERT INTO owners (session, player) VALUES (?, ?)", (session_id, player))
+
+    def access(self, session_id: str, player: str) -> Right | None:
+        """Return what a player may do with a session."""
+        rows = self._store.query(_ACCESS, (session_id, player, session_id, player))
+        found: set[Right] = {row[0] for row in rows}
+        order: tuple[Right, ...] = ("own", "play", "read")
+        return next((one for one in order if one in found), None)
+
+    def sessions(self, player: str) -> list[str]:
+        """The sessions that a player has or was given a link to."""
+        return [row[0] for row in self._store.query(_SESSIONS, (player, player))]
+
+    def sees(self, player: str, asset: str) -> bool:
+        """Tell if an asset belongs to a session that a player may read."""
+        return bool(self._store.query(_SEES, (player, player, asset)))
+
+
+def secret_hash(secret: str) -> str:
+    """Return the hash of a secret. It has too many bits to be guessed, so a plain hash is enough."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
