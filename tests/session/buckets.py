@@ -103,8 +103,8 @@ class SmallStore(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Small)
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        super().__init__((host, 0), _Small)
         self.mood = "well"
         self.objects: dict[str, bytes] = {}
         self.put_times: dict[str, float] = {}
@@ -112,9 +112,9 @@ class SmallStore(ThreadingHTTPServer):
         self.thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
 
-    def bucket(self) -> Bucket:
+    def bucket(self, prefix: str = "here") -> Bucket:
         endpoint = f"http://127.0.0.1:{self.server_address[1]}"
-        return Bucket("assets", Keys("id", SECRET), prefix="here", endpoint=endpoint)
+        return Bucket("assets", Keys("id", SECRET), prefix=prefix, endpoint=endpoint)
 
     def close(self) -> None:
         self.shutdown()

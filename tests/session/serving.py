@@ -11,9 +11,10 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -28,9 +29,17 @@ START_SECONDS = 60
 
 
 class Node:
-    """One server."""
+    """One server. A `command` starts it cold, in another place."""
 
-    def __init__(self, database: str, home: Path, *options: str, story: Path = MILL) -> None:
+    def __init__(
+        self,
+        database: str,
+        home: Path,
+        *options: str,
+        story: Path = MILL,
+        command: Sequence[str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self.home = home
         (home / "stories").mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -40,15 +49,20 @@ class Node:
             "TMPDIR": str(home),
             "NARRATORIA_STORE": database,
             "NARRATORIA_TOKEN": TOKEN,
+            **(env or {}),
         }
         self.log = (home / "log").open("ab")
-        self.process = warm_start.Started(
-            *("serve", "--port", "0", *options),
-            env=environment,
-            kind="shared",
-            stdin=subprocess.DEVNULL,
-            stderr=self.log.fileno(),
-        )
+        words = ("serve", "--port", "0", *options)
+        self.process: warm_start.Started | subprocess.Popen[bytes]
+        if command is None:
+            self.process = warm_start.Started(
+                *words, env=environment, kind="shared", stdin=subprocess.DEVNULL, stderr=self.log.fileno()
+            )
+        else:
+            self.process = subprocess.Popen(
+                [*command, sys.executable, "-m", "narratoria", *words],
+                env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log,
+            )  # fmt: skip
         assert self.process.stdout is not None
         assert select.select([self.process.stdout], [], [], START_SECONDS)[0], "no address in time"
         address = self.process.stdout.readline().decode().strip()
@@ -103,7 +117,8 @@ class Node:
 class OwnPostgres:
     """A database server that a test may stop and start."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, everywhere: bool = False) -> None:
+        self._listens = "*" if everywhere else "127.0.0.1"
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
         which = shutil.which("postgres")
         if not found and which is None:
@@ -129,10 +144,13 @@ class OwnPostgres:
             "--locale=C",
         )
         self.url = f"postgresql://narratoria@127.0.0.1:{self.port}/postgres"
+        if everywhere:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all 198.18.0.0/15 trust\n")
         self.start()
 
     def start(self) -> None:
-        options = f"-p {self.port} -F -c listen_addresses=127.0.0.1 -c unix_socket_directories="
+        options = f"-p {self.port} -F -c listen_addresses={self._listens} -c unix_socket_directories="
         log = self._data / "log.txt"
         self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", log, "-o", options)
 

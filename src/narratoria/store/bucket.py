@@ -91,7 +91,7 @@ class Bucket:
 
     def check(self) -> None:
         """Ask for a list of one object: whoever may not, or names a bucket that is not there, is told at once."""
-        self._list_page({"max-keys": "1"})
+        self._list_page({"prefix": self._prefix, "max-keys": "1"})
 
     def put(self, name: str, file: Path, digest: str) -> None:
         """Put a file there. The signature has its SHA-256, so a store that checks signatures checks the content."""
