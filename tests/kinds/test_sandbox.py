@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tests.kinds.test_users import everybody, interpreter
 
 from narratoria.events import AssetDenied, AssetStored, CallEmitted, CallFinished, Log, Notice
 from narratoria.kinds.process import confinement, platform
-from narratoria.kinds.process.cells.cell_pool import pool
+from narratoria.kinds.process.cells.cell_pool import PATIENCE, pool
 from narratoria.kinds.process.process_tool import process_tool
 from narratoria.kinds.sandbox import ProfileName, choose
 from narratoria.run.call_record import Call
@@ -209,6 +210,42 @@ def test_a_file_and_the_scratch_folder_have_a_cap() -> None:
     ended = attempt("many_files", 40 * MIB)
     assert ended.result.error.code == "OUTPUT_LIMIT"
     assert "scratch folder holds more than 256 MiB" in ended.result.error.message
+
+
+@pytest.mark.parametrize("profile", ["strict", "trusted"])
+def test_folders_inside_each_other_are_removed(
+    profile: ProfileName, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert attempt("deep_folders", 1100, profile).escaped
+    assert caplog.messages == []
+
+
+@pytest.mark.slow
+def test_folders_that_no_path_names_are_over_the_cap() -> None:
+    ended = attempt("deep_folders", 2500)
+    assert ended.result.error.code == "OUTPUT_LIMIT"
+    assert "nested so deeply that it cannot be measured" in ended.result.error.message
+
+
+def test_a_tool_that_stops_its_cell_does_not_hold_up_the_loop() -> None:
+    gaps: list[float] = []
+
+    async def beat() -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            gaps.append(time.monotonic() - before)
+
+    async def call() -> ToolResult[Any]:
+        beating = asyncio.create_task(beat())
+        tool = process_tool(ESCAPE, sandbox="strict")
+        try:
+            return await ToolRegistry([tool]).execute("escape", {"way": "stopped_cell"})
+        finally:
+            beating.cancel()
+
+    assert asyncio.run(call()).error.code == "NON_ZERO_EXIT"
+    assert max(gaps) < PATIENCE / 2
 
 
 def test_memory_has_a_cap() -> None:

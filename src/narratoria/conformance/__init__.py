@@ -8,7 +8,6 @@ which `output_rules` and `ending_rules` judge.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from narratoria.kinds.environment import named, unset_of
 from narratoria.kinds.load import file_kind, load_tool, manifest_of
 from narratoria.kinds.manifest import Manifest, default_name, has_manifest, is_manifest
 from narratoria.kinds.ndjson import Limits
+from narratoria.kinds.process import folder_removal
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, tool_command
 from narratoria.session.assets import AssetStore
@@ -158,7 +158,7 @@ def _folder() -> Iterator[str]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder_removal.remove(folder)
 
 
 def _said_no(seen: Observation) -> bool:

@@ -170,6 +170,21 @@ def killed_cell(_: object) -> object:
     return left
 
 
+def stopped_cell(_: object) -> object:
+    os.kill(os.getppid(), signal.SIGSTOP)
+    return True
+
+
+def deep_folders(levels: int) -> object:
+    """Folders inside each other, more than Python's stack can hold, or more than a path can name; then it waits."""
+    os.chdir(os.environ["TMPDIR"])
+    for _ in range(levels):
+        os.mkdir("d")
+        os.chdir("d")
+    time.sleep(20 if levels > 2000 else 0)
+    return True
+
+
 def ignore_term(_: object) -> object:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     log(os.getpid())

@@ -30,7 +30,7 @@ from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR
 from narratoria.kinds.environment import environment
 from narratoria.kinds.line_faults import printable
 from narratoria.kinds.mcp.server_file import McpServer
-from narratoria.kinds.process import marks, platform
+from narratoria.kinds.process import folder_removal, marks, platform
 from narratoria.kinds.process.cells.cell_pool import cgroup_for
 from narratoria.kinds.process.cells.cgroups import Cgroup
 from narratoria.kinds.process.confinement import CELLS, Confinement, nothing_holds, told, tried_walls, wrapped
@@ -111,7 +111,7 @@ class ServerProcess:
         finally:
             self._kill_and_reap(loop, call)
             if scratch:
-                await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
+                await asyncio.shield(asyncio.to_thread(folder_removal.remove, scratch))
 
     def _start(self, loop: asyncio.AbstractEventLoop, call: int, cookie: str, scratch: str) -> None:
         server = self.server

@@ -49,6 +49,7 @@ WALLS: Final = (
 _ENTRIES: Final = 100_000
 _LOOK: Final = 0.25
 _LEAST_FREE: Final = 64 << 20
+_TOO_DEEP: Final = "its scratch folder is nested so deeply that it cannot be measured"
 
 
 class WallMissing(LaunchRefused):
@@ -221,11 +222,25 @@ class ScratchWatch:
 def _measured(folder: str, cap: int) -> str:
     """Return what is wrong with the size of a folder; an empty text if nothing is."""
     size = entries = 0
-    for place, folders, names in os.walk(folder):
-        entries += len(folders) + len(names)
-        for name in names:
-            with contextlib.suppress(OSError):
-                size += os.lstat(os.path.join(place, name)).st_blocks * 512  # noqa: PTH118
+    folders = [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as found:
+                inside = list(found)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return _TOO_DEEP
+            continue
+        entries += len(inside)
+        for entry in inside:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+                continue
+            try:
+                size += entry.stat(follow_symlinks=False).st_blocks * 512
+            except OSError as error:
+                if error.errno == errno.ENAMETOOLONG:
+                    return _TOO_DEEP
         if size > cap or entries > _ENTRIES:
             return f"its scratch folder holds more than {cap >> 20:,} MiB or {_ENTRIES:,} entries"
     with contextlib.suppress(OSError):

@@ -178,9 +178,7 @@ def parse_folder(name: str) -> tuple[str, int] | None:
 def remove(folder: str) -> None:
     """Remove the scratch folders of calls that were cut short."""
     if os.path.isdir(folder):  # noqa: PTH112 - importing pathlib would cost more than all the rest
-        import shutil
-
-        shutil.rmtree(folder, ignore_errors=True)
+        _neighbour("folder_removal.py").remove(folder)
 
 
 def read_ledger(fd: int) -> list[int]:

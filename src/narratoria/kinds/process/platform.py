@@ -266,6 +266,15 @@ def reap(pid: int, *, block: bool = False) -> int | None:
     return status if found else None
 
 
+def is_stopped(pid: int) -> bool:
+    """Tell if a process was stopped by a signal; False where /proc is missing."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
+        return False
+
+
 def runs(pid: int) -> bool:
     """Tell if a child is alive; reap it if not."""
     status = reap(pid)

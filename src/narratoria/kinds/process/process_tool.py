@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_m
 from narratoria.kinds.manifest import Manifest, load_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.placement import Engine, Job, engine_for, prepared
+from narratoria.kinds.process import folder_removal
 from narratoria.kinds.process.confinement import (
     CELLS,
     Confinement,
@@ -389,4 +389,4 @@ async def _scratch_folder() -> AsyncIterator[str]:
         try:
             os.rmdir(scratch)  # noqa: PTH106 - the common case, an empty folder, must stay cheap
         except OSError:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
+            await asyncio.shield(asyncio.to_thread(folder_removal.remove, scratch))

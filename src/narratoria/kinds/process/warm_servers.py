@@ -16,7 +16,6 @@ import asyncio
 import atexit
 import contextlib
 import os
-import shutil
 import socket
 import threading
 import time
@@ -26,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from narratoria.kinds.process import fork_server, marks, platform
+from narratoria.kinds.process import folder_removal, fork_server, marks, platform
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.fork_server import LARGEST, READY, UNFIT
 from narratoria.kinds.process.forked_call import REAP_PATIENCE, ForkedCall, Statuses, readable, shut
@@ -345,7 +344,7 @@ class _Server:
             watch.close()
         self.control.close()
         custody().end(self._call, unreaped=pid if status is None else None)
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        folder_removal.remove(self._scratch)
         return status
 
     def forget(self) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import functools
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Awaitable, Iterator
@@ -21,6 +20,7 @@ import narratoria
 from narratoria.errors import EXECUTION_FAILED, AssetRefused
 from narratoria.events import Asset, Done, ToolEvent
 from narratoria.kinds.environment import standard
+from narratoria.kinds.process import folder_removal
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, command_for
 from narratoria.kinds.process.supervisor import run_process
@@ -125,7 +125,7 @@ async def _part(work: wire.Work, files: list[Any], outbox: Outbox) -> wire.Part:
             os.rmdir(scratch)  # noqa: PTH106 - the common case, an empty folder, must stay cheap
             scratch = ""
         if scratch:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
+            await asyncio.shield(asyncio.to_thread(folder_removal.remove, scratch))
     return wire.ended(outcome)
 
 

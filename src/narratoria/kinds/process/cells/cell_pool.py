@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import contextlib
 import os
-import shutil
+import select
 import signal
 import socket
 import sys
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.environment import standard
-from narratoria.kinds.process import listeners, marks, platform
+from narratoria.kinds.process import folder_removal, listeners, marks, platform
 from narratoria.kinds.process.cells import cell as program
 from narratoria.kinds.process.cells.cgroups import Cgroup
 from narratoria.kinds.process.custody import custody
@@ -27,6 +27,7 @@ from narratoria.kinds.process.custody import custody
 START_PATIENCE: Final = 20.0
 PATIENCE: Final = 5.0
 """Seconds for an answer of a cell; one that does not answer is ended."""
+_GLANCE: Final = 0.02
 MOST_IDLE: Final = 4
 MOST_LAUNCHES: Final = 10_000
 OLDEST: Final = 120.0
@@ -106,10 +107,21 @@ class Cell:
         """Send a message and return the answer; it blocks, for a part of a millisecond."""
         try:
             program.send(self.sock, message, descriptors)
+            self._wait()
             return program.receive(self.sock)[0]
         except (OSError, EOFError) as error:
             self.lost = True
             raise CellLost(f"the sandbox's process {self.pid} does not answer: {error!r}") from error
+
+    def _wait(self) -> None:
+        """Wait for an answer. A tool may have stopped its cell, which then never answers, and a loop waits here."""
+        poll, until = select.poll(), time.monotonic() + (self.sock.gettimeout() or 0)
+        poll.register(self.sock, select.POLLIN)
+        while not poll.poll(_GLANCE * 1000):
+            if platform.is_stopped(self.pid):
+                raise TimeoutError("it was stopped")
+            if time.monotonic() > until:
+                raise TimeoutError("timed out")
 
     def close(self) -> None:
         """End it, and everything in it."""
@@ -121,7 +133,7 @@ class Cell:
         if failed:  # what ran inside has the cell's mark, which it cannot take off
             custody().sweep_now()
         self.cgroup.remove()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        folder_removal.remove(self.scratch)
 
 
 class CellChild(platform.Child):
@@ -165,7 +177,7 @@ class CellPool:
 
     def give_back(self, one: Cell) -> None:
         """Keep a cell whose tool is gone, with an empty scratch folder; end those that are too many."""
-        if one.lost or not _emptied(one.scratch):
+        if one.lost or not folder_removal.empty(one.scratch):
             one.close()
             return
         with self._lock:
@@ -189,21 +201,6 @@ class CellPool:
         self._idle, self._lock = [], threading.Lock()
 
 
-def _emptied(scratch: str) -> bool:
-    """Empty a folder and tell if that worked."""
-    try:
-        with os.scandir(scratch) as entries:
-            left = list(entries)
-        for entry in left:
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)  # noqa: PTH108
-    except OSError:
-        return False
-    return True
-
-
 def _new(key: object, spec: Callable[[str], Spec]) -> Cell:
     """Start a cell; it takes some hundredths of a second. Raises `LaunchRefused` or `CellLost`."""
     call, _ = custody().begin()
@@ -223,7 +220,7 @@ def _new(key: object, spec: Callable[[str], Spec]) -> Cell:
         if cgroup is not None:
             cgroup.remove()
         custody().end(call)
-        shutil.rmtree(scratch, ignore_errors=True)
+        folder_removal.remove(scratch)
         raise
     custody().entrust(call, pid)
     try:
