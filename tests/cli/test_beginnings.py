@@ -94,7 +94,9 @@ def never_begun(home: Path) -> str:
 def test_a_game_killed_before_its_opening_is_not_listed_and_begins_when_played(narratoria) -> None:
     session = never_begun(narratoria.folder)
     assert narratoria("sessions", "list", "--json").json == []
-    played = narratoria("play", "--terminal", "--json", "--session", session, stdin="light the torch\n")
+    played = narratoria(
+        "play", "--terminal", "--json", "--narrator", "rules", "--session", session, stdin="light the torch\n"
+    )
     opening, turn = map(json.loads, played.out.splitlines())
     assert (opening["turn"], opening["narrator"]) == (0, "opening") and opening["choices"]
     assert turn["turn"] == 1
@@ -112,7 +114,9 @@ def test_pruning_forgets_a_game_that_never_began(tmp_path: Path) -> None:
 def test_a_session_says_who_told_its_newest_turn(narratoria) -> None:
     played = narratoria(*ASKED, stdin="light the torch\n")
     session = json.loads(played.out.splitlines()[0])["session"]
-    (opened,) = narratoria("play", "--terminal", "--json", "--session", session).out.splitlines()
+    (opened,) = narratoria(
+        "play", "--terminal", "--json", "--narrator", "rules", "--session", session
+    ).out.splitlines()
     assert (json.loads(opened)["narrator"], json.loads(opened)["turn"]) == ("rules", 1)
 
 
@@ -146,7 +150,7 @@ def test_a_turn_finished_after_a_kill_says_who_planned_it(narratoria, tmp_path: 
     player.kill()
     player.communicate()
     (tmp_path / "again").touch()
-    resumed = narratoria("play", "--terminal", "--json", "--session", session)
+    resumed = narratoria("play", "--terminal", "--json", "--narrator", "rules", "--session", session)
     (told,) = map(json.loads, resumed.out.splitlines())
     assert (told["prompt"], told["outcome"], told["narrator"]) == ("wait", "completed", "rules")
     shown = narratoria("sessions", "show", session, "--json").json

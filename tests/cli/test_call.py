@@ -283,7 +283,7 @@ def test_killing_the_runtime_ends_the_tool(narratoria: Any) -> None:
     assert running.stdout.readline()
     running.kill()
     running.communicate(timeout=20)
-    assert narratoria.leaves_nothing(within=2.0)
+    assert narratoria.leaves_nothing()
 
 
 def count_attempts(folder: Path) -> int:

@@ -211,7 +211,7 @@ async def test_a_tool_may_end_the_evaluation_but_its_siblings_finish() -> None:
 
 async def test_a_deadline_ends_a_hanging_model() -> None:
     with pytest.raises(PromptEvaluationError, match="no complete reply"):
-        await run([Hangs()], prompt_of(light), deadline=Deadline.after(0.2))
+        await run([Hangs()], prompt_of(light), deadline=Deadline.after(1.5))
 
 
 BAD: dict[str, Behaviour] = {
