@@ -107,6 +107,8 @@ def test_the_stories_that_ship_have_none(folder: Path) -> None:
     [
         (RULES.replace('tool = "ring"', 'tool = "rign"'), 5, ["rule 'ring'", "no tool 'rign'", "did you mean 'ring'?"]),
         (RULES.replace("times = 1", "tims = 1"), 5, ["'calls[0].input.tims'", "did you mean 'times'?"]),
+        (RULES.replace("times = 1", 'tims = "{state.bell.rung}"'), 5, ["input.tims", "did you mean 'times'?"]),
+        (RULES.replace("times = 1", 'times = 1, ton = "{state.place.id}"'), 5, ["input.ton", "did you mean 'tone'?"]),
         (RULES.replace("times = 1", 'times = "one"'), 5, ["input.times", "expected int"]),
         (RULES.replace("times = 1", "times = 9"), 5, ["input.times", "3"]),
         (RULES.replace("{ times = 1 }", "{ }"), 5, ["input.times", "missing"]),
@@ -184,6 +186,11 @@ def test_what_certainly_goes_wrong_is_an_error(
             ["nothing ever makes place.id 'towr'", "did you mean 'tower'?"],
         ),
         (rule('patterns = ["sing song"]\nnarrative = "{state.bell.rnug}"\n'), 15, ["bell.rnug", "'bell.rung'?"]),
+        (
+            RULES.replace("times = 1", 'times = "{state.bel.rung}"'),
+            5,
+            ["{state.bel.rung}: no tool and no rule ever writes bel.rung", "did you mean 'bell.rung'?"],
+        ),
         (
             rule('patterns = ["sound bell"]\nnarrative = "x"\n'),
             12,
@@ -322,6 +329,15 @@ def test_a_value_that_is_filled_in_play_is_not_judged(tmp_path: Path) -> None:
         'calls = [{ tool = "ring", input = { times = "{state.bell.rung}", tone = "{how}" } }]\n'
     )
     assert found(tmp_path, rules) == []
+
+
+def test_alternatives_are_not_judged_where_a_value_is_filled_in_play(tmp_path: Path) -> None:
+    folder = write(tmp_path / "bell", RULES.replace("times = 1", 'how = { times = "{state.bell.rung}" }'))
+    often = {"type": "object", "properties": {"times": {"type": "integer"}}, "required": ["times"]}
+    parameters = {"type": "object", "properties": {"how": {"anyOf": [often, {"type": "null"}]}}}
+    manifest = json.dumps({**MANIFEST, "parameters": parameters})
+    (folder / "tools" / "ring.tool.json").write_text(manifest, encoding="utf-8")
+    assert problems(folder) == []
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def _unknown(book: RuleBook, name: str, key: str) -> Iterator[StoryProblem]:
 
 def input_problems(given: Mapping[str, Any], tool: AnyTool) -> list[tuple[str, str]]:
     """Return what the tool's manifest refuses in an input: the way to it, and why. Values with `{…}` are known only in
-    play.
+    play; the keys they have are known now.
     """
     try:
         tool.parse(given)
@@ -82,9 +82,17 @@ def input_problems(given: Mapping[str, Any], tool: AnyTool) -> list[tuple[str, s
     return [
         (f".{path}" if path else "", f"the tool {tool.name!r} refuses it: {problem}")
         for path, problem in reversed(found.items())
-        if not any(key_path(path)[: len(one)] == one for one in filled_later)
-        and not (path in meant and path not in given)
+        if _is_known_now(key_path(path), problem, filled_later) and not (path in meant and path not in given)
     ]
+
+
+def _is_known_now(path: KeyPath, problem: str, filled_later: list[KeyPath]) -> bool:
+    """Tell if a problem stays, whatever the values with `{…}` will be: one of a key does, one of a value does not."""
+    if problem.startswith("unknown key"):
+        return not any(len(one) < len(path) and path[: len(one)] == one for one in filled_later)
+    if problem.startswith("missing"):
+        return not any(path[: len(one)] == one for one in filled_later)
+    return not any(path[: len(one)] == one or one[: len(path)] == path for one in filled_later)
 
 
 def _slotted(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from narratoria.narrator.rules.fillable import slots
+from narratoria.narrator.rules.fillable import slots, without_slots
 from narratoria.narrator.rules.patterns import Choice, Group, Parts
 from narratoria.narrator.rules.rule_file import Case, Rule
 from narratoria.story_check.rule_book import RuleBook
@@ -88,9 +89,13 @@ def _words(value: Any) -> Iterator[str]:
         for inner in value:
             yield from _words(inner)
     elif isinstance(value, str):
-        yield value
-        if " " not in value:
-            yield from value.split(".")
+        plain = without_slots(value)
+        if plain != value:  # the names of slots are read, not passed on
+            yield from re.split(r"[\s.]+", plain.strip())
+        else:
+            yield value
+            if " " not in value:
+                yield from value.split(".")
 
 
 def _pattern_words(parts: Parts) -> Iterator[str]:
