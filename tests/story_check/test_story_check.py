@@ -154,7 +154,7 @@ def test_the_stories_that_ship_have_none(folder: Path) -> None:
         (rule(SONG + '[[finally]]\ntool = "rung"\n'), 17, ["'finally[0].tool'", "'ring'"]),
         ("x = = 1\n", 1, ["not TOML"]),
         (RULES.replace("[[rule]]", "[[ruel]]"), 1, ["key 'ruel'", "did you mean 'rule'?"]),
-        (rule(SONG + '[[finaly]]\ntool = "ring"\n'), 16, ["key 'finaly'", "did you mean 'finally'?"]),
+        (rule(SONG + '[[finaly]]\ntool = "stage"\n'), 16, ["key 'finaly'", "did you mean 'finally'?"]),
         (rule(SONG + "[[rule.case]]\nnarrative = 'y'\n"), 16, ["key 'case'", "did you mean 'cases'?"]),
         (rule(SONG.replace("patterns", "pattern")), 14, ["key 'pattern'", "did you mean 'patterns'?"]),
         (rule(SONG + 'set = { ending = "heard" }\n'), 16, ["needs an id", 'ending = { id = "heard", title']),
@@ -289,11 +289,43 @@ def test_every_mistake_is_told_and_the_message_is_the_first(tmp_path: Path) -> N
     assert [(one.file.name, one.line) for one in caught.value.problems] == [
         ("story.toml", 1),
         ("story.toml", 2),
+        ("narrator.toml", 5),
+        ("narrator.toml", 11),
         ("narrator.toml", 13),
     ]
     said = str(caught.value)
     assert said.startswith(f"{folder / 'story.toml'}:1: key 'titel': unknown key; did you mean 'title'?")
-    assert said.endswith("(and 2 more mistakes: narratoria check)")
+    assert said.endswith("(and 4 more mistakes: narratoria check)")
+
+
+def test_mistakes_of_different_kinds_are_told_at_once(tmp_path: Path) -> None:
+    """A key that cannot be read, a group, an operator, a tool, an input and a pattern: each in one look."""
+    rules = (
+        RULES.replace('narrative = "Dong."', 'narative = "{who}"').replace("times = 1", "tims = 1")
+        + '[[rule]]\nid = "a"\npatterns = ["sing <y>"]\nnarrative = "x"\ncalls = [{ tool = "rign" }]\n'
+        + '[[rule]]\nid = "b"\npatterns = ["hum"]\nnarrative = "{how}"\n[[rule.cases]]\n[[rule.cases]]\n'
+        + '[[rule]]\nid = "c"\npatterns = ["wait"]\nwhen = { bell.rung = { at_lest = 1 } }\nnarrative = "x"\n'
+    )
+    assert [(line, message.partition("key ")[2]) for _, line, _, message in found(tmp_path, rules)] == [
+        (1, "'narrative': {who} is no group of the patterns (there: none) and no {state.…}"),
+        (4, "'narative': unknown key; did you mean 'narrative'?"),
+        (5, "'calls[0].input.tims': the tool 'ring' refuses it: unknown key; did you mean 'times'?"),
+        (13, "'patterns': 'sing <y>': <y> is not in [words] (there: none)"),
+        (15, "'calls[0].tool': there is no tool 'rign'; did you mean 'ring'?"),
+        (19, "'narrative': {how} is no group of the patterns (there: none) and no {state.…}"),
+        (25, "'when': bell.rung.at_lest: 'at_lest' is no operator; did you mean 'at_least'?"),
+    ]
+
+
+def test_a_call_of_no_tool_hides_no_rule_that_never_answers(tmp_path: Path) -> None:
+    rules = (
+        RULES.replace('tool = "ring"', 'tool = "rign"')
+        + '[[rule]]\nid = "x"\npatterns = ["look up"]\nnarrative = "y"\n'
+    )
+    assert [(line, severity) for _, line, severity, _ in found(tmp_path, rules)] == [
+        (5, "error"),
+        (11, "warning"),
+    ]
 
 
 def test_a_key_that_is_misspelt_is_not_missing_too(tmp_path: Path) -> None:

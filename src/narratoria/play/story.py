@@ -21,7 +21,7 @@ from narratoria.kinds.openapi.api_file import ApiFile
 from narratoria.kinds.tool_files import ToolFile, tool_files
 from narratoria.narrator.roster import RULES, USUAL
 from narratoria.narrator.rules.fillable import slots
-from narratoria.narrator.rules.rule_file import Rules
+from narratoria.narrator.rules.rule_file import Rules, RulesReader
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.play.last_resort import SILENCE
 from narratoria.play.stage import stage
@@ -36,7 +36,7 @@ from narratoria.story_check import RuleBook, check_rules
 from narratoria.story_check.called_tools import input_problems
 from narratoria.story_check.rule_book import did_you_mean
 from narratoria.story_check.written_state import state_paths
-from narratoria.toml_lines import toml_problem
+from narratoria.toml_lines import read_toml, toml_problem
 from narratoria.tools.node_resources import Resources
 from narratoria.tools.tool import Tool
 
@@ -159,6 +159,7 @@ class _Reading:
         self.root = root
         self.problems: list[StoryProblem] = []
         self.broken: set[str] = set()  # tools with a mistake
+        self.partly: Rules | None = None  # of rules with a mistake, what can be read
         self.unmarked: dict[str, ToolFile] = {}  # scripts that may be meant as tools, and lack the run bit
 
     def attempt(self, read: Callable[[], _T], otherwise: _T) -> _T:
@@ -221,18 +222,24 @@ class _Reading:
         library = story_skills(story) if story.skills or (story.root / "skills").is_dir() else None
         if library is not None:
             self.problems += _skill_problems(story, library)
-        if story.rules is not None:
+        rules = story.rules or self.partly
+        if rules is not None:
             lacking = {name: self._lacking(one) for name, one in self.unmarked.items()}
-            book = rule_book(story, story.rules, library, self.broken, lacking)
-            self.problems += check_rules(book)
-            self.problems += panel_problems(story.panel, book)
+            book = rule_book(story, rules, library, self.broken, lacking)
+            self.problems += check_rules(book, whole=story.rules is not None)
+            if story.rules is not None:
+                self.problems += panel_problems(story.panel, book)
         self.problems += self._uncalled_scripts()
         told = " ".join(one.message for one in self.problems)
-        errors = [
-            one
-            for one in self.problems
-            if one.severity == "error" and not _is_the_misspelt(one.message, told)
-        ]
+        files = list(dict.fromkeys(one.file for one in self.problems))
+        errors = sorted(
+            (
+                one
+                for one in self.problems
+                if one.severity == "error" and not _is_the_misspelt(one.message, told)
+            ),
+            key=lambda one: (files.index(one.file), one.line or 0),
+        )
         warnings = [one for one in self.problems if one.severity == "warning"]
         if errors:
             raise StoryInvalid.of([*errors, *warnings])
@@ -252,7 +259,14 @@ class _Reading:
 
     def _rules(self, *, needed: bool) -> Rules | None:
         path = self.root / "narrator.toml"
-        return Rules.load(path) if needed or path.is_file() else None
+        if not needed and not path.is_file():
+            return None
+        reader = RulesReader(path, read_toml(path))
+        rules = reader.rules()
+        if reader.problems:
+            self.partly = rules
+            raise StoryInvalid.of(reader.problems)
+        return rules
 
     def _tools(self, folder: Path) -> Iterator[StoryTool]:
         """Every tool of the folder. One that cannot be run, or that is only described, is a mistake of the story."""

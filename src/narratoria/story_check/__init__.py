@@ -18,12 +18,16 @@ from narratoria.story_check.rule_book import RuleBook
 __all__ = ["RuleBook", "check_rules"]
 
 
-def check_rules(book: RuleBook) -> list[StoryProblem]:
-    """Return the problems of a story's rules, errors first, each group in the order of the file."""
-    found = [*call_problems(book), *state_problems(book), *shape_problems(book)]
-    if not any(
-        one.severity == "error" for one in found
-    ):  # with an operator misspelt, other things only seem wrong
+def check_rules(book: RuleBook, *, whole: bool = True) -> list[StoryProblem]:
+    """Return the problems of a story's rules, errors first, each group in the order of the file.
+
+    Where not the whole file could be read, only errors: what seems never to be written may be in the rest.
+    """
+    of_state = [*state_problems(book), *shape_problems(book)]
+    found = [*call_problems(book), *of_state]
+    if not whole:
+        return [one for one in found if one.severity == "error"]
+    if not any(one.severity == "error" for one in of_state):  # an operator misspelt makes others seem wrong
         found += [*impossible_problems(book), *dead_rule_problems(book), *ending_problems(book)]
     found += choice_problems(book)
     return sorted(found, key=lambda one: (one.severity != "error", one.file, one.line or 0))

@@ -66,7 +66,7 @@ def _of_test(book: RuleBook, place: Place, test: Comparison, written: WrittenSta
 def _of_said(book: RuleBook, place: Place, test: Comparison) -> StoryProblem | None:
     groups = set[str]().union(*(pattern.groups for pattern in place.rule.patterns))
     name = str(test.path[1]) if len(test.path) > 1 else ""
-    if name in groups:
+    if name in groups or not place.rule.patterns:  # these could not be read
         return None
     key, below = where_read(book, place, test.path)
     hint = did_you_mean(name, groups)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from narratoria.narrator.rules.fillable import slots, without_slots
+from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import Choice, Group, Parts
 from narratoria.narrator.rules.rule_file import Case, Rule
 from narratoria.story_check.rule_book import RuleBook
 from narratoria.story_check.tool_sources import ToolSources
 
 StatePath: TypeAlias = tuple[str | int, ...]
+
+_SLOT: Final = re.compile(r"\{[^{}|]*\|?([^{}]*)\}")
 
 
 class WrittenState:
@@ -89,9 +91,8 @@ def _words(value: Any) -> Iterator[str]:
         for inner in value:
             yield from _words(inner)
     elif isinstance(value, str):
-        plain = without_slots(value)
-        if plain != value:  # the names of slots are read, not passed on
-            yield from re.split(r"[\s.]+", plain.strip())
+        if slots(value):  # the names of slots are read, not passed on; a default is
+            yield from re.split(r"[\s.]+", _SLOT.sub(r" \1 ", value).strip())
         else:
             yield value
             if " " not in value:

@@ -25,11 +25,6 @@ def slots(template: Any) -> set[str]:
     return set()
 
 
-def without_slots(text: str) -> str:
-    """A text with a blank and its default, if it has one, in the place of each slot."""
-    return _SLOT.sub(lambda match: match[0] if match[1] is None else f" {match[2] or ''} ", text)
-
-
 def fill(template: Any, groups: Mapping[str, str], state: Mapping[str, Any]) -> Any:
     """A template with its values. A string that is one slot takes the value itself, with its type."""
     if isinstance(template, Mapping):

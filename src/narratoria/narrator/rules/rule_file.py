@@ -7,11 +7,11 @@ whole file. docs/stories.md tells the keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -36,11 +36,12 @@ from narratoria.run.plan import tool_name
 from narratoria.toml_lines import read_toml, toml_problem
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
-from narratoria.tools.schema.tables import table_problems
+from narratoria.tools.schema.tables import as_meant, table_problems
 from narratoria.tools.schema.typed import parser_for
 from narratoria.typed_values import converter
 
 _case_table: Final = converter(CaseTable)
+_Groups: TypeAlias = set[str] | None  # of the patterns; None if these cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,43 +116,11 @@ class Rules:
 
     @classmethod
     def from_toml(cls, data: Mapping[str, Any], path: Path) -> Rules:
-        reader = _Reader(path, data)
-        file = reader.file()
-        if not file.rule:
-            raise reader.invalid(
-                "rule",
-                "there are no rules; add one as [[rule]], or delete the file and the story's narrator 'rules'",
-            )
-        language = _language(file.language)
-        words = {key: _texts(value) for key, value in file.words.items()}
-        with reader.gathering():
-            reader.slots(file.undone, {"rest"}, "undone")
-            reader.slots(file.unclear, {"choices"}, "unclear")
-        names = [rule.id for rule in file.rule]
-        rules: list[Rule] = []
-        for at, rule in enumerate(file.rule):
-            with reader.gathering():
-                if rule.id in names[:at]:
-                    first = names.index(rule.id) + 1
-                    raise reader.invalid(f"rule[{at}].id", f"rule no. {first} has it already")
-                rules.append(reader.rule(rule, at, words, language))
-        closing: tuple[CallTemplate, ...] = ()
-        with reader.gathering():
-            closing = reader.calls(file.closing, set(), "finally")
-        if reader.problems:
+        reader = RulesReader(path, data)
+        rules = reader.rules()
+        if rules is None or reader.problems:
             raise StoryInvalid.of(reader.problems)
-        return cls(
-            tuple(rules),
-            closing,
-            language,
-            file.stage,
-            unavailable=_texts(file.unavailable) or OUT_OF_REACH,
-            confirm=_texts(file.confirm) or CONFIRM,
-            unclear=_texts(file.unclear) or UNCLEAR,
-            unanswered=_texts(file.unanswered) or UNANSWERED,
-            undone=_texts(file.undone) or UNDONE,
-            tables=data["rule"],
-        )
+        return rules
 
     def without_english(self, lines: Texts) -> Rules:
         """The rules with these lines in place of the English ones that the file leaves as they are."""
@@ -197,47 +166,64 @@ class Rules:
 # --- from the file to the rules --------------------------------------------------------------------------
 
 
-class _Reader:
-    """Makes rules of tables, and says what is wrong with them."""
+class RulesReader:
+    """Makes rules of tables, and notes what is wrong with them. After a mistake it goes on with what it can read."""
 
     def __init__(self, path: Path, data: Mapping[str, Any]) -> None:
         self.path = path
         self.data = data
         self.problems: list[StoryProblem] = []
 
-    def file(self) -> RulesTable:
+    def rules(self) -> Rules | None:
+        """Return the rules as far as they can be read; None if there are none."""
+        file = self.file()
+        if file is None or not file.rule:
+            if not self.problems:
+                self.fault("rule", _NO_RULES)
+            return None
+        language = _language(file.language)
+        words = {key: _texts(value) for key, value in file.words.items()}
+        self.slots(file.undone, {"rest"}, "undone")
+        self.slots(file.unclear, {"choices"}, "unclear")
+        names = [rule.id for rule in file.rule]
+        for at, name in enumerate(names):
+            if name in names[:at]:
+                self.fault(f"rule[{at}].id", f"rule no. {names.index(name) + 1} has it already")
+        return Rules(
+            tuple(self.rule(table, at, words, language) for at, table in enumerate(file.rule)),
+            self.calls(file.closing, set(), "finally"),
+            language,
+            file.stage,
+            unavailable=_texts(file.unavailable) or OUT_OF_REACH,
+            confirm=_texts(file.confirm) or CONFIRM,
+            unclear=_texts(file.unclear) or UNCLEAR,
+            unanswered=_texts(file.unanswered) or UNANSWERED,
+            undone=_texts(file.undone) or UNDONE,
+            tables=self.data["rule"],
+        )
+
+    def file(self) -> RulesTable | None:
+        """Return the file, or else as it is perhaps meant; None if it cannot be read so either."""
         try:
-            table: RulesTable = _parse(self.data)
+            return _parse(self.data)
         except ArgumentsInvalid as error:
-            found = [self.invalid(key, text) for key, text in table_problems(error)]
-            raise StoryInvalid.of([problem for one in found for problem in one.problems]) from None
-        return table
+            found = table_problems(error)
+        for one in found:
+            self.fault(*one)
+        self.data = as_meant(self.data, found)
+        with suppress(ArgumentsInvalid):
+            return _parse(self.data)
+        return None
 
-    @contextmanager
-    def gathering(self) -> Iterator[None]:
-        """Keep a mistake and go on: the next rule may have one too."""
-        try:
-            yield
-        except StoryInvalid as error:
-            self.problems += error.problems
-
-    def invalid(self, key: str, problem: str, below: str = "") -> StoryInvalid:
-        """The error for the key at this path; `below` leads from the key to the line."""
-        tables = self.data.get("rule")
-        name = _named(key, tables if isinstance(tables, list) else ())
-        return StoryInvalid.of([toml_problem(self.path, key + below, f"{name}: {problem}")])
+    def fault(self, key: str, problem: str, below: str = "") -> None:
+        """Note what is wrong with the key at this path; `below` leads from the key to the line."""
+        found = toml_problem(self.path, key + below, f"{_named(key, self.data.get('rule'))}: {problem}")
+        self.problems += [found] if found not in self.problems else []  # cases inherit those of their rule
 
     def rule(self, table: RuleTable, at: int, words: Mapping[str, Texts], language: Language) -> Rule:
         where = f"rule[{at}]"
-        sources = _texts(table.patterns)
-        if not sources:
-            raise self.invalid(f"{where}.patterns", 'empty; say what the player may type, e.g. ["open door"]')
-        patterns: list[Pattern] = []
-        try:
-            patterns += (Pattern(source, words, language) for source in sources)
-        except PatternError as error:
-            raise self.invalid(f"{where}.patterns", str(error), f"[{len(patterns)}]") from None
-        groups = set().union(*(pattern.groups for pattern in patterns))
+        patterns = self.patterns(_texts(table.patterns), f"{where}.patterns", words, language)
+        groups = set[str]().union(*(pattern.groups for pattern in patterns)) if patterns else None
         gate = self.condition(table.when, where)
         raw = self.data["rule"][at]
         base = {key: value for key, value in raw.items() if key in _CASE_KEYS}
@@ -245,20 +231,32 @@ class _Reader:
         for number, variant in enumerate(raw.get("cases", ({},))):
             place = f"{where}.cases[{number}]" if table.cases else where
             own = self.condition(variant.get("when", {}), place)
-            whole = _case_table({**base, **variant})
             keys = {key: place if key in variant else where for key in _CASE_KEYS}
-            cases.append(self.case(whole, gate & own, groups, keys, place))
+            cases.append(self.case(_case_table({**base, **variant}), gate & own, groups, keys, place))
         marks = (table.independent, table.fallback, table.careful)
-        return Rule(table.id, tuple(patterns), tuple(cases), *marks, _texts(table.offer))
+        return Rule(table.id, patterns, tuple(cases), *marks, _texts(table.offer))
+
+    def patterns(self, sources: Texts, key: str, *how: Any) -> tuple[Pattern, ...]:
+        """Return the patterns of a rule; none if one is wrong, since a group may be in that one only."""
+        if not sources:
+            self.fault(key, 'empty; say what the player may type, e.g. ["open door"]')
+        found: list[Pattern] = []
+        try:
+            found += (Pattern(source, *how) for source in sources)
+        except PatternError as error:
+            self.fault(key, str(error), f"[{len(found)}]")
+            return ()
+        return tuple(found)
 
     def condition(self, table: Mapping[str, Any], where: str) -> Condition:
         try:
             return condition(table)
         except ConditionError as error:
-            raise self.invalid(f"{where}.when", str(error), f".{str(error).partition(': ')[0]}") from None
+            self.fault(f"{where}.when", str(error), f".{str(error).partition(': ')[0]}")
+        return Condition()
 
     def case(
-        self, table: CaseTable, when: Condition, groups: set[str], keys: Mapping[str, str], where: str
+        self, table: CaseTable, when: Condition, groups: _Groups, keys: Mapping[str, str], where: str
     ) -> Case:
         """A case; `keys` has the table that each of its keys is written in, its own or its rule's."""
         for key in ("narrative", "then", "instead", "unavailable", "set", "choices"):
@@ -266,7 +264,7 @@ class _Reader:
         calls = self.calls(table.calls, groups, f"{keys['calls']}.calls")
         narrative = _texts(table.narrative)
         if not (narrative or calls or table.set):
-            raise self.invalid(where, "it says nothing and does nothing; add 'narrative' or 'calls'")
+            self.fault(where, "it says nothing and does nothing; add 'narrative' or 'calls'")
         return Case(
             when=when,
             narrative=narrative,
@@ -280,14 +278,13 @@ class _Reader:
             closing=table.closing,
         )
 
-    def slots(self, template: Any, groups: set[str], where: str) -> None:
+    def slots(self, template: Any, groups: _Groups, where: str) -> None:
         for name in sorted(slots(template)):
-            if name not in groups and not name.startswith("state."):
-                there = ", ".join(sorted(groups)) or "none"
-                problem = f"{{{name}}} is no group of the patterns (there: {there}) and no {{state.…}}"
-                raise self.invalid(where, problem)
+            if groups is not None and name not in groups and not name.startswith("state."):
+                there = f"(there: {', '.join(sorted(groups)) or 'none'})"
+                self.fault(where, f"{{{name}}} is no group of the patterns {there} and no {{state.…}}")
 
-    def calls(self, tables: Sequence[CallTemplate], groups: set[str], where: str) -> tuple[CallTemplate, ...]:
+    def calls(self, tables: Sequence[CallTemplate], groups: _Groups, where: str) -> tuple[CallTemplate, ...]:
         found: dict[str, CallTemplate] = {}
         for at, table in enumerate(tables):
             self.slots(table.input, groups, f"{where}[{at}].input")
@@ -295,24 +292,27 @@ class _Reader:
             name, after = table.id or table.tool_name, _texts(table.after)
             for other in after:
                 if other not in found:
-                    raise self.invalid(f"{where}[{at}].after", f"no earlier call here is {other!r}")
+                    self.fault(f"{where}[{at}].after", f"no earlier call here is {other!r}")
             if name in found:
-                raise self.invalid(f"{where}[{at}].id", f"{name!r} is used twice; give each call its own id")
+                self.fault(f"{where}[{at}].id", f"{name!r} is used twice; give each call its own id")
             found[name] = msgspec.structs.replace(table, id=name, after=after)
         return tuple(found.values())
 
 
-_parse: Any = parser_for(RulesTable)
+_parse: Final[Callable[[Any], RulesTable]] = parser_for(RulesTable)
+_NO_RULES: Final = (
+    "there are no rules; add one as [[rule]], or delete the file and the story's narrator 'rules'"
+)
 _IN_RULE: Final = re.compile(r"rule\[(\d+)\]\.?(.*)")
 _CASE_KEYS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(CaseTable)) - {"when"}
 
 
-def _named(key: str, tables: Sequence[Any]) -> str:
+def _named(key: str, tables: Any) -> str:
     found = _IN_RULE.fullmatch(key)
     if found is None:
         return f"key {key!r}"
     at = int(found[1])
-    table = tables[at] if at < len(tables) else None
+    table = tables[at] if isinstance(tables, Sequence) and at < len(tables) else None
     name = table.get("id") if isinstance(table, Mapping) else None
     where = f"rule {name!r} (no. {at + 1})" if isinstance(name, str) else f"rule no. {at + 1}"
     return f"{where}: key {found[2]!r}" if found[2] else where

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from narratoria.errors import ArgumentsInvalid
+from narratoria.state import lookup
 from narratoria.tools.schema.typed import parser_for
 
 _T = TypeVar("_T", bound="Table")
+_PART: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 _MEANT: Final = re.compile(r"unknown key; did you mean '([^']+)'\?")
 
 
@@ -40,6 +43,21 @@ def table_problems(error: ArgumentsInvalid) -> list[tuple[str, str]]:
     return [
         (path, problem) for path, problem in found if not (path in meant and problem.startswith("missing"))
     ]
+
+
+def as_meant(data: Mapping[str, Any], problems: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the document without its unknown keys, as `table_problems` names them: what a misspelt one holds is under
+    the name that is perhaps meant.
+    """
+    document: dict[str, Any] = deepcopy(dict(data))
+    for path, problem in problems:
+        *above, name = (int(found[1]) if found[1] else found[2] for found in _PART.finditer(path))
+        table = lookup(document, above, None)
+        if problem.startswith("unknown key") and isinstance(table, dict) and name in table:
+            value, meant = table.pop(name), _MEANT.search(problem)
+            if meant:
+                table.setdefault(meant[1], value)
+    return document
 
 
 def _table_of(path: str) -> str:
