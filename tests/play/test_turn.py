@@ -11,11 +11,18 @@ from pathlib import Path
 import pytest
 
 from narratoria import ToolContext, ToolResult, tool
-from narratoria.errors import PlanRejected, PromptEvaluationError, SessionBusy, VisibilityExpansionRequired
+from narratoria.errors import (
+    CANCELLED,
+    PlanRejected,
+    PromptEvaluationError,
+    SessionBusy,
+    VisibilityExpansionRequired,
+)
 from narratoria.events import (
     CallFinished,
     CallStarted,
     Committed,
+    Log,
     NarrationDelta,
     NarratorChosen,
     Notice,
@@ -364,6 +371,40 @@ async def test_a_resumed_turn_knows_the_plan_that_failed_for_its_arguments():
         Session(), "look", narrator=Says(wrong, speak()), registry=registry, resume=found
     )
     assert len(result.traces) == 1 and "failed before in this turn" in result.problems[0]
+
+
+async def test_a_resumed_call_goes_on_with_the_attempt_that_was_interrupted():
+    ran = []
+
+    @tool(description="Strikes.", name="flaky")
+    async def flaky(params: None, *, context: ToolContext) -> ToolResult[None]:
+        ran.append(1)
+        context.log(f"run {len(ran)}")
+        return ToolResult.error("wet")
+
+    session, registry = Session(), ToolRegistry([flaky])
+    heard = Recorder(session)
+    plan = PlanDocument(
+        request_id="p1", tools=[call("flaky", retry_policy=PlanRetry(max_retries=3, backoff_ms=1))]
+    )
+    await turn(Says(plan, speak()), session=session, registry=registry)
+    third = [index for index, event in enumerate(heard.events) if isinstance(event, CallStarted)][2]
+    cancelled = CallFinished(
+        call="p1:flaky1", tool="flaky", ok=False, state="failed", attempts=3, error_code=CANCELLED
+    )
+    for ending in ([], [cancelled]):  # killed, or asked to end
+        events = [*heard.events[: third + 2], *ending]
+        found = from_records([Record(n, 0.0, 1, event) for n, event in enumerate(events)])
+        again = Session()
+        resumed = Recorder(again)
+        result = await take_turn(again, "look", narrator=Says(speak()), registry=registry, resume=found)
+        (entry,) = result.traces[0].tool_results
+        logs = [one.message for one in entry.events if isinstance(one, Log)]
+        assert (len(ran), entry.retry_count, entry.state) == (6, 3, "failed")
+        assert logs == [f"run {n}" for n in (1, 2, 3, 5, 6)], "the third was interrupted, and run again"
+        assert [one.attempt for one in resumed.of(CallStarted)] == [3, 4]
+        assert [one.attempts for one in resumed.of(CallFinished)] == [4]
+        del ran[4:]
 
 
 # --- plans that do not stand -------------------------------------------------------------------------------

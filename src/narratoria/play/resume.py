@@ -1,7 +1,8 @@
 """Resuming after a crash: the decisions and completed calls of an open turn, rebuilt from its records.
 
 In flight is at least once, completed is exactly once: a call that committed keeps its result and is not run again;
-one that did not is run again under the same id, which is its idempotency key.
+one that did not is run again under the same id, which is its idempotency key. Its attempts before count: it goes on
+with the one that was interrupted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from narratoria.events import (
     ApprovalRequested,
     CallEmitted,
     CallFinished,
+    CallRetrying,
     CallStarted,
     Committed,
     PlanFinished,
@@ -29,7 +31,7 @@ from narratoria.events import (
 from narratoria.play.earlier_plans import FutileCall, is_futile
 from narratoria.play.turn_types import Origin
 from narratoria.run.plan import CallResult, PlanDocument, PlannedCall
-from narratoria.run.records import committed_result, recorded_result
+from narratoria.run.records import committed_result, interrupted_result, recorded_result
 from narratoria.session import Record
 from narratoria.store.journal import Journal
 
@@ -135,16 +137,21 @@ class _Call:
     cascade: bool = False  # called by an effect, or part of such a call
     committed: frozenset[int] | None = None  # the records that the commit kept
     finished: CallFinished | None = None
+    begun: bool = False
+    failed: list[CallRetrying] = field(default_factory=list)  # its attempts that were followed by another
 
     def result(self, tool_id: str) -> CallResult | None:
         end = self.finished
+        if end is not None and end.verdict == CANCELLED:
+            end = None
         if end is not None and (end.ok or self.committed is None):
-            if end.verdict == CANCELLED:
-                return None
             return recorded_result(tool_id, end, self.events, self._given())
-        if self.committed is None:
+        if self.committed is not None:
+            return committed_result(tool_id, self.events, self._given())
+        if not self.begun:
             return None
-        return committed_result(tool_id, self.events, self._given())
+        elapsed = sum(one.duration + one.delay for one in self.failed)
+        return interrupted_result(tool_id, self.events, len(self.failed), elapsed)
 
     def _given(self) -> list[ToolEvent]:
         """The events that make up the output: the call's own, and the patches of its parts that were kept."""
@@ -167,8 +174,7 @@ def _note(calls: dict[str, _Call], record: Record) -> None:
         call.parent = calls.get(event.parent) if event.parent is not None else None
         call.cascade = event.cascade or (call.parent is not None and call.parent.cascade)
         call.attempt = []
-        if event.attempt == 1:
-            call.events = []
+        call.begun = True
     elif isinstance(event, CallEmitted):
         made = _Emitted(record.seq, event.event, calls.setdefault(event.call, _Call()))
         above: _Call | None = made.by
@@ -179,5 +185,7 @@ def _note(calls: dict[str, _Call], record: Record) -> None:
     elif isinstance(event, Committed) and not event.failed:
         kept = frozenset(one for one in event.changes if isinstance(one, int))
         calls.setdefault(event.call, _Call()).committed = kept
+    elif isinstance(event, CallRetrying):
+        calls.setdefault(event.call, _Call()).failed.append(event)
     elif isinstance(event, CallFinished):
         calls.setdefault(event.call, _Call()).finished = event

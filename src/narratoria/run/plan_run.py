@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from narratoria.errors import (
+    CANCELLED,
     INVALID_ARGUMENTS,
     TIMEOUT,
 )
@@ -126,7 +127,7 @@ class PlanRun:
     def _repeats(self, result: CallResult) -> bool:
         """Tell if another execution may run a failed call: it did not run yet, or has retries and may be repeated."""
         call = self.calls[result.tool_id]
-        if result.state == "skipped" or not self.attempts.get(call.tool_id):
+        if result.state == "skipped" or result.verdict == CANCELLED or not self.attempts.get(call.tool_id):
             return True
         try:
             tool = self.owner.resolver.resolve(call.tool_path)
@@ -282,7 +283,10 @@ class PlanRun:
             record.approval = True
         started = time.perf_counter()
         if self.earlier and (before := self.earlier.get(call.tool_id)) is not None:
-            started = go_on(record, before, self.attempts.get(call.tool_id, 0), started)
+            made = self.attempts.get(call.tool_id, 0)
+            started = go_on(record, before, made, started)
+            if made and before.verdict == CANCELLED:  # it was interrupted, and has the retries that are left
+                record.policy = _policy(call.retry_policy.max_retries, call.retry_policy.backoff_ms, made)
         self.underway[call.tool_id] = (record, started)
         result = await self.owner.executor.execute(tool, args, session=self.owner.session, call=record)
         if not result.success:
@@ -339,6 +343,6 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 @lru_cache(maxsize=256)
-def _policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
+def _policy(max_retries: int, backoff_ms: int, spent: int = 0) -> RetryPolicy:
     unwritten = (max_retries, backoff_ms) == (_UNWRITTEN.max_retries, _UNWRITTEN.backoff_ms)
-    return plan_policy(max_retries, backoff_ms, general=unwritten)
+    return plan_policy(max(0, max_retries - spent), backoff_ms, general=unwritten)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from narratoria.errors import TIMEOUT, ToolValidationError
+from narratoria.errors import CANCELLED, TIMEOUT, ToolValidationError
 from narratoria.events import (
     CallFinished,
     CallRetrying,
@@ -119,9 +119,26 @@ def committed_result(tool_id: str, events: list[ToolEvent], committed: Sequence[
     )
 
 
+def interrupted_result(tool_id: str, events: list[ToolEvent], attempts: int, elapsed: float) -> CallResult:
+    """Return the entry of a call that was running when its process was killed, after so many attempts had failed. It
+    goes on with the next one.
+    """
+    return CallResult(
+        tool_id=tool_id,
+        ok=False,
+        state="failed",
+        execution_time=round(elapsed * 1000, 3),
+        retry_count=max(0, attempts - 1),
+        error="it was interrupted",
+        error_code=CANCELLED,
+        error_source="runtime",
+        events=events,
+    )
+
+
 def go_on(record: Call, before: CallResult, attempts: int, started: float) -> float:
-    """Let a call that failed in the plan's last execution go on where it stopped: its events, attempts and duration
-    count for the whole. Return the time at which it would have begun.
+    """Let a call that failed in the plan's last execution, or was interrupted in it, go on where it stopped: its
+    events, attempts and duration count for the whole. Return the time at which it would have begun.
     """
     record.events = list(before.events)
     record.attempts = attempts
