@@ -180,11 +180,17 @@ async def test_a_server_that_was_killed_between_calls_is_started_again(warm: Any
     assert third["parent"] not in (first["parent"], os.getpid())
 
 
-async def test_a_server_that_dies_while_a_call_runs_takes_no_call_with_it(warm: Any) -> None:
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [("", (0, None)), ("os._exit(3)", (None, signal.SIGKILL)), ("os.abort()", (None, signal.SIGKILL))],
+)
+async def test_a_server_that_dies_while_a_call_runs_takes_no_call_with_it(
+    warm: Any, ending: str, status: tuple[int | None, int | None]
+) -> None:
     gate = warm.folder / "gate"
     source = (
         f"import os, time\nprint({SAY!r} % os.getppid(), flush=True)\n"
-        f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)\n{DONE}"
+        f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)\n{DONE}{ending}"
     )
     heard: asyncio.Queue[Any] = asyncio.Queue()
     running = asyncio.create_task(
@@ -195,7 +201,7 @@ async def test_a_server_that_dies_while_a_call_runs_takes_no_call_with_it(warm: 
     assert warm.eventually(lambda: platform.has_ended(server))
     gate.touch()
     outcome = await running
-    assert outcome.done is not None and (outcome.exit_code, outcome.signal) == (0, None)
+    assert outcome.done is not None and (outcome.exit_code, outcome.signal) == status
     assert not await warm.orphans()
 
 

@@ -75,7 +75,9 @@ class ForkedCall(platform.Child):
         platform.signal_group(self.pid, number)
 
     def reap(self) -> int | None:
-        """Return its wait status, -1 if it is not known. It is asked for only when the group was killed."""
+        """Return its wait status. It is asked for only when the group was killed. Without its server nobody may know
+        it; then it did not exit as Python does, and counts as killed.
+        """
         exited = self._status()
         said = self._asked() if exited is None else b""
         shut(self._link)
@@ -85,7 +87,10 @@ class ForkedCall(platform.Child):
             return exited << 8
         if said == ALIVE:
             return None
-        return int(said) if said else platform.reap(self.pid)
+        if said:
+            return int(said)
+        status = platform.reap(self.pid)
+        return int(signal.SIGKILL) if status == -1 else status
 
     def _asked(self) -> bytes:
         """Ask the server for the status; return nothing if it is gone."""
