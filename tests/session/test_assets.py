@@ -447,3 +447,12 @@ def test_calls_side_by_side_sign_a_folder_at_the_same_time(tmp_path: Path) -> No
             digests = [*pool.map(add, (bytes([one]) for one in range(8)))]
         assert all(digest in store for digest in digests)
         assert [one.name for one in store.root.glob("incoming/*")] == []
+
+
+def test_a_copy_that_is_finished_while_old_ones_are_removed_is_no_obstacle(store: AssetStore) -> None:
+    incoming = store.root / "incoming"
+    (incoming / "import-old").mkdir(parents=True)
+    (incoming / "old").touch()
+    (incoming / "gone").symlink_to(incoming / "finished")  # listed, and not there when it is looked at
+    store.sweep(time.time() + 60)
+    assert [one.name for one in incoming.iterdir()] == ["gone"]

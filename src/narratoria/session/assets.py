@@ -184,8 +184,9 @@ class AssetStore:
     def sweep(self, before: float) -> None:
         """Remove half-made copies of a killed process, if they are older than `before`."""
         for left in self.root.glob("incoming/*"):
-            if left.stat().st_mtime < before:
-                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # another process has finished it meanwhile
+                if left.stat().st_mtime < before:
+                    shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
 
     def _copy(
         self,
