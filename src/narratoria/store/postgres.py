@@ -211,9 +211,13 @@ class PostgresDatabase:
             raise _explained(error) from None
 
     def begin(self, *, durable: bool) -> None:
-        self.execute("BEGIN")
-        if not durable:  # as SQLite's NORMAL: ours may die, only the server itself must not
-            self.execute("SET LOCAL synchronous_commit = off")
+        if durable:
+            self.execute("BEGIN")
+            return
+        try:  # as SQLite's NORMAL: ours may die, only the server itself must not
+            self._cursor.execute(b"BEGIN; SET LOCAL synchronous_commit = off", prepare=False)
+        except psycopg.Error as error:
+            raise _explained(error) from None
 
     def commit(self) -> None:
         self.execute("COMMIT")

@@ -40,6 +40,8 @@ from narratoria.unicode_text import as_one_line
 # The seal tells that the row is the one that was known.
 _GROW: Final = """UPDATE sessions SET updated = ?, turns = ?, last_seq = ?, bytes = ?, head = ?, seal = ?
     WHERE key = ? AND seal = ? RETURNING key"""
+_END_TURN: Final = """UPDATE turns SET last_seq = ?, seal = ? WHERE session = ? AND turn = ? AND first_seq = ?
+    RETURNING turn"""
 _WRITTEN: Final = 1000  # rows that are kept in memory
 _MARKED: Final = frozenset({TurnStarted, TurnCommitted, TurnUndone, TurnRedone, AssetStored, SessionStarted})
 
@@ -53,6 +55,7 @@ class SqlWriter(SqlReader):
     def __init__(self, assets: AssetStore, name: str) -> None:
         super().__init__(assets)
         self._written: dict[int, GrowingRow] = {}  # by key; of the writer's thread
+        self._begun: dict[int, tuple[int, int]] = {}  # by key, the turn it is in and the first record of that
         self.writer = Writer(self._connect, f"narratoria-{name}")
 
     @property
@@ -137,6 +140,7 @@ class SqlWriter(SqlReader):
             )
         if len(self._written) > _WRITTEN:
             self._written.clear()
+            self._begun.clear()
         chained = after if row.chained is None else row.chained
         return GrowingRow(change_row(database, row, chained=chained, **_named_by(row, marks)))
 
@@ -190,20 +194,27 @@ class SqlWriter(SqlReader):
                 "INSERT INTO turns (session, turn, first_seq, seal) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (key, event.turn, record.seq, checksums.seal((key, event.turn, record.seq, None))),
             )
+            self._begun[key] = event.turn, record.seq
         elif isinstance(event, TurnCommitted):
-            for (first,) in database.execute(
-                "SELECT first_seq FROM turns WHERE session = ? AND turn = ?", (key, event.turn)
-            ):
-                database.execute(
-                    "UPDATE turns SET last_seq = ?, seal = ? WHERE session = ? AND turn = ?",
-                    (record.seq, checksums.seal((key, event.turn, first, record.seq)), key, event.turn),
-                )
+            self._end_turn(database, key, event.turn, record.seq)
         elif isinstance(event, AssetStored):
             if event.hash not in absent:
                 self.keep_asset(database, event, durable=durable)
             database.execute(
                 "INSERT INTO assets (session, hash) VALUES (?, ?) ON CONFLICT DO NOTHING", (key, event.hash)
             )
+
+    def _end_turn(self, database: Database, key: int, turn: int, last: int) -> None:
+        """Write the end of a turn into its row. If this process began it, its first record need not be asked for."""
+        known, first = self._begun.pop(key, (turn, None))
+        if first is not None and known == turn:
+            values = last, checksums.seal((key, turn, first, last)), key, turn, first
+            if database.execute(_END_TURN, values):
+                return
+        for (first,) in database.execute(
+            "SELECT first_seq FROM turns WHERE session = ? AND turn = ?", (key, turn)
+        ):
+            database.execute(_END_TURN, (last, checksums.seal((key, turn, first, last)), key, turn, first))
 
     def rename(self, session_id: str, title: str) -> None:
         key, title = self._key(session_id), as_one_line(title)

@@ -75,6 +75,12 @@ class Followers:
         self._known[session_id] = Follower(feed, timeline, at)
         self.look(session_id)
 
+    def follows(self, session_id: str) -> bool:
+        """Tell if a session is watched here and played elsewhere; any thread may ask. What was written before it was
+        is read when the watching begins.
+        """
+        return session_id in self._known
+
     def look(self, session_id: str) -> None:
         """Read what is new in a session, if it is watched."""
         follower = self._known.get(session_id)

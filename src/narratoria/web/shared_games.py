@@ -191,6 +191,9 @@ class SharedGames(Games):
         self._hears.append(hears)
 
     def _heard_in_thread(self, message: str) -> None:
+        what, _, rest = message.partition(" ")
+        if what == "records" and not self.followers.follows(rest.partition(" ")[2]):
+            return  # most are of sessions that nobody watches here: they do not wake the loop
         self._soon(self._hear, message)
 
     def _hear(self, message: str) -> None:
