@@ -132,7 +132,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "followers metrics shared_games",
         "typefaces": "fonts font_cutting",
         "the API and the page": "request_reading open_questions json_responses openapi page offline static_files "
-        "session_files model_api memory_edits memory_api api_operations api forwarding permissions",
+        "session_files model_api memory_edits memory_api player_api api_operations api forwarding permissions",
         "the server": "app server shared_server",
     },
     "mcp_server": {

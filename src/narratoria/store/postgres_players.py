@@ -21,6 +21,10 @@ Role = Literal["guest", "player", "author", "operator"]
 ROLES: Final[tuple[Role, ...]] = ("guest", "player", "author", "operator")
 """Each may do what those before it may. A guest has no account, only links."""
 Right = Literal["read", "play", "own"]
+MOST_SHARES: Final = 100
+"""Links to one session at a time."""
+MOST_JOINED: Final = 1_000
+"""Players who may come by one link."""
 
 TABLES: Final = (
     "CREATE TABLE owners (session TEXT PRIMARY KEY, player TEXT NOT NULL)",
@@ -58,6 +62,8 @@ _ACCESS: Final = """SELECT 'own' FROM owners WHERE session = ? AND player = ?
     UNION ALL SELECT s.access FROM shares s JOIN joined j ON j.share = s.id WHERE s.session = ? AND j.player = ?"""
 _SESSIONS: Final = """SELECT session FROM owners WHERE player = ?
     UNION SELECT s.session FROM shares s JOIN joined j ON j.share = s.id WHERE j.player = ?"""
+_JOINED: Final = """SELECT id, (SELECT count(*) FROM joined j WHERE j.share = s.id),
+    EXISTS (SELECT 1 FROM joined j WHERE j.share = s.id AND j.player = ?) FROM shares s WHERE hash = ?"""
 # A branch has the pictures of the past that it shares.
 _SEES: Final = f"""WITH RECURSIVE seen (key, parent) AS (
     SELECT key, parent FROM sessions WHERE id IN ({_SESSIONS})
@@ -84,7 +90,9 @@ class TokenCard(NamedTuple):
     expires: str | None
 
 
-class ShareCard(NamedTuple):
+class Share(NamedTuple):
+    """A link to a session as it is listed: never the secret in it."""
+
     id: str
     access: Right
 
@@ -145,7 +153,10 @@ class Players:
         if rows:
             return self.sign_in(Player(*rows[0][:4]), seconds) if rows[0][4] else None
         found = self.who([mark]).get(mark)
-        return None if found is None or found.source != mark else self.sign_in(found, seconds)
+        if found is not None:
+            return self.sign_in(found, seconds) if found.source == mark else None
+        guest = Player(f"guest:{secrets.token_hex(8)}", "guest", "guest")
+        return self.sign_in(guest, seconds) if self.join(token, guest.id) else None
 
     def spend(self, token: str) -> bool:
         """Use a token up that works once; tell if there was one."""
@@ -168,6 +179,10 @@ class Players:
             "DELETE FROM tokens WHERE expires < clock_timestamp() "
             "AND (once OR expires < clock_timestamp() - interval '30 days')"
         )
+        self._write(
+            "DELETE FROM joined j WHERE player LIKE 'guest:%%' "
+            "AND NOT EXISTS (SELECT 1 FROM sign_ins s WHERE s.player = j.player)"
+        )
 
     # --- sessions ------------------------------------------------------------------------------------------
 
@@ -188,6 +203,36 @@ class Players:
     def sessions(self, player: str) -> list[str]:
         """The sessions that a player has or was given a link to."""
         return [row[0] for row in self._store.query(_SESSIONS, (player, player))]
+
+    def share(self, session_id: str, access: Right) -> tuple[str, str]:
+        """Return the id and the secret of a new link to a session."""
+        if len(self.shares(session_id)) >= MOST_SHARES:
+            raise JournalError(f"a session has at most {MOST_SHARES} links; revoke one first")
+        share, secret = secrets.token_hex(4), secrets.token_urlsafe(24)
+        values = (share, secret_hash(secret), session_id, access)
+        self._write("INSERT INTO shares (id, hash, session, access) VALUES (?, ?, ?, ?)", *values)
+        return share, secret
+
+    def shares(self, session_id: str) -> list[Share]:
+        """The links to a session, the newest first."""
+        sql = "SELECT id, access FROM shares WHERE session = ? ORDER BY made DESC"
+        return [Share(*row) for row in self._store.query(sql, (session_id,))]
+
+    def unshare(self, session_id: str, share: str) -> bool:
+        """Revoke a link, for everybody who came by it; tell if there was one."""
+        sql = "DELETE FROM shares WHERE session = ? AND id = ? RETURNING 1"
+        return bool(self._write(sql, session_id, share))
+
+    def join(self, secret: str, player: str) -> bool:
+        """Let a player use a link from now on; tell if it is one, and not too many have used it."""
+        rows = self._store.query(_JOINED, (player, secret_hash(secret)))
+        if not rows or (rows[0][1] >= MOST_JOINED and not rows[0][2]):
+            return False
+        joining = (
+            "INSERT INTO joined (share, player) SELECT id, ? FROM shares WHERE id = ? ON CONFLICT DO NOTHING"
+        )
+        self._write(joining, player, rows[0][0])
+        return True
 
     def sees(self, player: str, asset: str) -> bool:
         """Tell if an asset belongs to a session that a player may read."""

@@ -185,11 +185,12 @@ class Access:
         token = query.pop("token")
         secret = None
         known = await self._known(headers)
-        if known is not None:
+        if known is not None and not known.passing:
             await settled(self.sign_ins.spend(token, by=known))  # it stands in a history now
         else:
-            secret = await settled(self.sign_ins.exchange(token))
-            if secret is None:
+            joined = known is not None and await settled(self.sign_ins.spend(token, by=known))
+            secret = None if joined else await settled(self.sign_ins.exchange(token))
+            if secret is None and not joined:
                 return refusal(headers, 401, "wrong_token")
         rest = f"?{urlencode(query)}" if query else ""
         response = RedirectResponse(_local_path(scope["path"]) + rest, status_code=303)

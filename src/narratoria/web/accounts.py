@@ -70,7 +70,10 @@ class Accounts:
         return None
 
     async def spend(self, token: str, *, by: SignIn) -> bool:
-        return await asyncio.to_thread(self.players.spend, token)
+        """Use a token up; a link to a session becomes one of the player's."""
+        if isinstance(by, PlayerSignIn) and await asyncio.to_thread(self.players.join, token, by.player.id):
+            return True
+        return not by.passing and await asyncio.to_thread(self.players.spend, token)
 
     async def new_token(self, *, of: SignIn) -> str:
         if isinstance(of, PlayerSignIn):
@@ -115,7 +118,7 @@ class Accounts:
                 before.at = now
                 continue
             self._forget(mark)
-            known = None if player is None else PlayerSignIn(time.time(), player=player, mark=mark)
+            known = None if player is None else _sign_in(player, mark)
             self._read[mark] = _Read(now, known)
         while len(self._read) > MOST:
             self._forget(next(iter(self._read)))
@@ -137,3 +140,7 @@ class Accounts:
         for mark, read in [*self._read.items()]:
             if now - read.at > 30 * KEPT_SECONDS:
                 del self._read[mark]
+
+
+def _sign_in(player: Player, mark: str) -> PlayerSignIn:
+    return PlayerSignIn(time.time(), passing=player.role == "guest", player=player, mark=mark)

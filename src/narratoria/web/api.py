@@ -11,13 +11,13 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from narratoria.errors import JournalError
-from narratoria.web import documents, open_questions, openapi, player_documents, session_files
+from narratoria.web import documents, open_questions, openapi, session_files
 from narratoria.web import game_moves as moves
 from narratoria.web.access import GRANT, SIGN_IN, AccessPolicy, settled, signed_out
 from narratoria.web.api_operations import OPERATIONS
 from narratoria.web.asset_pages import asset_page
 from narratoria.web.asset_responses import asset_response
-from narratoria.web.callers import caller_of, check_role, player_of, sees_only_own
+from narratoria.web.callers import check_role, player_of, sees_only_own
 from narratoria.web.feed import Feed, Viewer
 from narratoria.web.games import Games, NotFound
 from narratoria.web.json_responses import json_response, settings_response
@@ -26,6 +26,7 @@ from narratoria.web.model_api import ModelApi
 from narratoria.web.openapi import STREAM
 from narratoria.web.panel_view import panel_view
 from narratoria.web.plan_entries import plan_entries
+from narratoria.web.player_api import PlayerApi
 from narratoria.web.request_reading import (
     BadRequest,
     body_of,
@@ -43,7 +44,7 @@ from narratoria.web.stream_limit import MAX_STREAMS, Windows
 logger = logging.getLogger("narratoria")
 
 
-class Api(ModelApi, MemoryApi):
+class Api(ModelApi, MemoryApi, PlayerApi):
     """The operations, over the games of this server."""
 
     def __init__(self, games: Games, sign_ins: AccessPolicy, cookie: str, streams: int = MAX_STREAMS) -> None:
@@ -278,10 +279,6 @@ class Api(ModelApi, MemoryApi):
         return settings_response(request, await self.games.change_settings(session_id(request), asked))
 
     # --- who is here ---------------------------------------------------------------------------------------
-
-    async def me(self, request: HttpRequest) -> Response:
-        caller = caller_of(request.scope)
-        return json_response(player_documents.Me(name=caller.get("name", ""), role=caller.get("role", "")))
 
     async def make_token(self, request: HttpRequest) -> Response:
         token = await settled(self._sign_ins.new_token(of=request.scope[SIGN_IN]))

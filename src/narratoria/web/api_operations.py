@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from narratoria.play.call_again import RepeatedCall
-from narratoria.web import documents, openapi, player_documents
+from narratoria.web import documents, openapi
 from narratoria.web.memory_api import MEMORY_OPERATIONS
 from narratoria.web.model_api import MODEL_OPERATIONS
 from narratoria.web.openapi import BINARY, STREAM, Operation
+from narratoria.web.player_api import PLAYER_OPERATIONS
 
 OPERATIONS: Final = (
     Operation("GET", "/stories", "list_stories", "Stories to begin", answer=list[documents.StoryCard]),
@@ -136,7 +137,7 @@ OPERATIONS: Final = (
     *MODEL_OPERATIONS,
     Operation("POST", "/import", "import_session", "Take such a file in", BINARY, documents.Made, 201),
     Operation("GET", "/assets/{hash}", "asset", "A file a tool has made", answer=BINARY),
-    Operation("GET", "/me", "me", "Who is signed in, where players have accounts", answer=player_documents.Me),
+    *PLAYER_OPERATIONS,
     Operation(
         "POST", "/tokens", "make_token", "A token that lets one more browser in: open any page with ?token=",
         answer=documents.Token, status=201,

@@ -24,6 +24,7 @@ from narratoria.session import Session
 from narratoria.session.record import Sink
 from narratoria.store.fold import fold
 from narratoria.store.portable import SUFFIX, export_session, import_session
+from narratoria.store.postgres_players import Players
 from narratoria.store.store import AboutSession, SessionMeta, SessionUnknown, Store
 from narratoria.store.transcripts import TRANSCRIPTS
 from narratoria.web.call_views import CallViews
@@ -94,6 +95,7 @@ class Games:
         self.calls = CallViews()
         self._ending = threading.Event()  # asked by threads that nobody can cancel
         self.search = Search(store)
+        self.players: Players | None = None  # where sessions are private to one
 
     async def __aenter__(self) -> Self:
         if self._covers:

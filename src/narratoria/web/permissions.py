@@ -49,6 +49,9 @@ OF_SESSION: Final[dict[tuple[str, str], tuple[Right, Role]]] = {
     ("PATCH", "/sessions/{id}"): ("own", "guest"),
     ("DELETE", "/sessions/{id}"): ("own", "guest"),
     ("PUT", "/sessions/{id}/settings"): ("own", "guest"),
+    ("GET", "/sessions/{id}/shares"): ("own", "guest"),
+    ("POST", "/sessions/{id}/shares"): ("own", "player"),
+    ("DELETE", "/sessions/{id}/shares/{share}"): ("own", "guest"),
     ("POST", "/sessions/{id}/branch"): ("read", "player"),
     ("POST", "/sessions/{id}/call/run"): ("play", "author"),
 }

@@ -73,6 +73,7 @@ class SharedGames(Games):
         super().__init__(store, **options)
         self.shared = store
         self.keeper = store.keeper
+        self.players = store.players
         self.followers = Followers(store, self._tasks)
         self.metrics = Metrics()
         self.draining = False

@@ -37,6 +37,7 @@ class SignIn:
     made: float
     of_this_start: bool = True
     kept: bool = True  # a program's is not: it has the token it was started with
+    passing: bool = False  # it came by a link: another token takes its place
     ended: bool = False
     until: float | None = None
     successor: str | None = None
