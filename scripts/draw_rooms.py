@@ -127,7 +127,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "documents and texts": "documents asset_pages cards covers narration_html turn_pages undo_report "
         "skill_forms model_documents memory_documents player_documents",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",
-        "who may come in": "sign_ins callers access connections listening browser_launch shared_token accounts",
+        "who may come in": "sign_ins callers access connections listening browser_launch shared_token accounts "
+        "player_limits",
         "open games": "feed library first_data open_game search call_views game_moves games plan_entries panel_view "
         "followers metrics shared_games",
         "typefaces": "fonts font_cutting",
@@ -145,7 +146,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "cli": {
         "input and output": "output stdin_lines line_editor sixel pictures signals completion exporting skeletons",
         "options of several commands": "env_option sandbox_option engine_option narrators_option approval_options "
-        "source_options skills_option session_options request_options",
+        "source_options player_options skills_option session_options request_options",
         "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "
         "interrupts terminal_commands check_story",
         "commands": "store_move call check doctor mcp model new plans schema skills tools narrate play replay_command "

@@ -12,6 +12,7 @@ import click
 from narratoria.cli.engine_option import engine_option
 from narratoria.cli.env_option import env_option
 from narratoria.cli.narrators_option import narrators_option
+from narratoria.cli.player_options import PlayerOptions, player_options
 from narratoria.cli.serve_tokens import token
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.source_options import source_options
@@ -49,6 +50,7 @@ from narratoria.kinds.foreign_sources import ToolSources
     show_default=True,
     help="After how long without a request a session is closed; its viewers stay.",
 )
+@player_options
 @narrators_option()
 @engine_option
 @env_option
@@ -64,6 +66,7 @@ def serve(
     token_file: Path | None,
     drain_seconds: float,
     idle_seconds: float,
+    players: PlayerOptions,
     narrators: tuple[str, ...],
     sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
@@ -96,6 +99,7 @@ def serve(
             narrators=narrators,
             sources=sources,
             skills=skill_folders,
+            rates=players.rates(),
         )
     )
 

@@ -18,12 +18,14 @@ from narratoria.web.catalogues import in_words_of
 from narratoria.web.documents import Problem, Settings
 from narratoria.web.game_moves import NoCheckpoint, Refused
 from narratoria.web.games import NotFound, Unavailable
+from narratoria.web.player_limits import TooMuch, UploadTooLarge
 from narratoria.web.request_reading import BadRequest, BodyTooLarge
 
 RETRY_SECONDS: Final = "2"
 _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     BadRequest: (400, "bad_request"),
     BodyTooLarge: (413, "too_large"),
+    UploadTooLarge: (413, "too_large"),
     Forbidden: (403, "forbidden"),
     NotFound: (404, "not_found"),
     SessionUnknown: (404, "not_found"),  # deleted while it was asked for
@@ -61,6 +63,10 @@ async def explain(request: HttpRequest, error: Exception) -> Response:
     message = in_words_of(request.headers, str(error))
     if isinstance(error, StoryInvalid) and error.problems:  # it is there, with mistakes in it
         return json_response(Problem(error="story_invalid", message=message), 422)
+    if isinstance(error, TooMuch):
+        answer = json_response(Problem(error="too_many", message=message), 429)
+        answer.headers["Retry-After"] = str(error.seconds)
+        return answer
     if isinstance(error, Unavailable):
         return _later(Problem(error=error.code, message=message))
     for kind, (status, name) in _STATUS.items():

@@ -29,6 +29,8 @@ TEXTS: Final = {
     "wrong_method": "refusal.wrong_method",
     "not_found": "refusal.not_found",
     "database": "refusal.database",
+    "too_many": "refusal.too_many",
+    "too_large": "refusal.too_large",
 }
 WAY_OUT: Final = '<p><a class="way-out" href="/">{{page.to_library}}</a></p>'
 PAGE: Final = (

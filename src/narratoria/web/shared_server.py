@@ -40,6 +40,7 @@ from narratoria.web.json_responses import explain
 from narratoria.web.listening import HttpServer, host_name, listen
 from narratoria.web.metrics import CONTENT_TYPE, of_the_process
 from narratoria.web.permissions import Permissions
+from narratoria.web.player_limits import PlayerLimits, PlayerRates
 from narratoria.web.repeated_records import keep_short
 from narratoria.web.shared_games import IDLE_SECONDS, SharedGames
 from narratoria.web.shared_token import COOKIE
@@ -69,6 +70,7 @@ class SharedServer:
     narrators: Sequence[str] = ()
     sources: ToolSources | None = None
     skills: Sequence[Path] = ()
+    rates: PlayerRates = field(default_factory=PlayerRates)
     games: SharedGames = field(init=False)
     _forwarding: Forwarding = field(init=False)
     _permissions: Permissions = field(init=False)
@@ -126,7 +128,7 @@ class SharedServer:
                 Route("/readyz", self._ready),
                 Route("/metrics", self._metrics),
             ],
-            more_middleware=[Middleware(Recording)],
+            more_middleware=[Middleware(PlayerLimits, rates=self.rates), Middleware(Recording)],
             more_handlers={SessionElsewhere: self._forwarding.elsewhere, Unavailable: explain},
             guarded=self._permissions.guarded,
         )
