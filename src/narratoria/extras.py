@@ -33,6 +33,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "openapi": Extra("operations of OpenAPI documents as tools", ("httpx2",)),
     "postgres": Extra("sessions in PostgreSQL", ("psycopg",)),
     "s3": Extra("assets of a shared server in a bucket", ("httpx2",)),
+    "openid": Extra("players who sign in by an OpenID Connect provider", ("jwt", "cryptography")),
     "otel": Extra("OpenTelemetry spans and metrics", ("opentelemetry.sdk",)),
     "ray": Extra("tools on the nodes of a Ray cluster", ("ray",)),
     "browser": Extra("the web_scrape tool", ("playwright",)),

@@ -49,13 +49,14 @@ class House:
 
 
 @contextlib.asynccontextmanager
-async def house(database: str, home: Path, **options: Any) -> AsyncIterator[House]:
+async def house(database: str, home: Path, *, provider: Any = None, **options: Any) -> AsyncIterator[House]:
     """Serve the mill. The home must be NARRATORIA_HOME."""
     (home / "stories").mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         (home / "stories" / "mill").symlink_to(MILL)
     with contextlib.closing(PostgresStore(database, assets=home / "assets")) as store:
-        server = SharedServer(store, Accounts(store.players, SharedToken(TOKEN)), home, **options)
+        access = Accounts(store.players, SharedToken(TOKEN), provider=provider)
+        server = SharedServer(store, access, home, **options)
         app = server.make_app()
         made = House(server, app)
         async with app.router.lifespan_context(app):

@@ -85,15 +85,16 @@ def serve(
 
     home = data_home()
     database = shared_store(store or "", home)
-    operator = _token(token_file, needed=lambda: not database.players.any_token())
+    provider = players.provider()
+    operator = _token(token_file, needed=lambda: provider is None and not database.players.any_token())
     return serve_shared(
         SharedServer(
             database,
-            Accounts(database.players, SharedToken(operator) if operator else None),
+            Accounts(database.players, SharedToken(operator) if operator else None, provider=provider),
             home,
             host=host,
             port=port,
-            hosts={name.lower() for name in hosts},
+            hosts={name.lower() for name in hosts} | players.hosts,
             drain_seconds=drain_seconds,
             idle_seconds=idle_seconds,
             narrators=narrators,

@@ -61,6 +61,13 @@ class AccessPolicy(Protocol):
     A policy that has to read something first returns an awaitable.
     """
 
+    sign_in_path: str | None
+    """The address where a browser signs in, if there is one."""
+    texts: Mapping[str, str]
+    """The words for refusals that are not those of one person's own machine."""
+    secure: bool
+    """Cookies go over TLS only."""
+
     def of_program(self, token: str) -> SignIn | Awaitable[SignIn | None] | None:
         """Return the sign-in of a program that sends this token with every request."""
 
@@ -129,7 +136,7 @@ class Access:
             added = dict(self.headers)
         known: SignIn | None = scope.get(SIGN_IN)
         if refusal is None and known is not None and (secret := self.sign_ins.renewed(known)):
-            added["Set-Cookie"] = _set_cookie(self.cookie, secret)
+            added["Set-Cookie"] = set_cookie(self.cookie, secret, secure=self.sign_ins.secure)
         await app(scope, receive, _with_headers(send, added))
 
     async def _answer(self, scope: Scope) -> Response | None:
@@ -149,7 +156,8 @@ class Access:
             return refusal(headers, 421, "wrong_host", host=repr(host))
         if not self._is_own_page(scope["method"], headers, host):
             return refusal(headers, 403, "wrong_origin")
-        if scope["path"].startswith(OPEN_PATHS):
+        sign_in = self.sign_ins.sign_in_path
+        if scope["path"].startswith((*OPEN_PATHS, sign_in) if sign_in else OPEN_PATHS):
             return None
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         if "token" in query and scope["method"] == "GET":
@@ -158,7 +166,14 @@ class Access:
         if known is not None:
             code = self.sign_ins.refuses(known, scope)
             return None if code is None else refusal(headers, 403, code)
-        return refusal(headers, 401, "not_signed_in", self.advice)
+        return self._unknown(headers, "not_signed_in", scope["path"])
+
+    def _unknown(self, headers: Headers, error: str, path: str) -> Response:
+        sign_in = self.sign_ins.sign_in_path
+        if sign_in is not None:
+            sign_in = f"{sign_in}?{urlencode({'to': path})}"
+        advice = self.advice if error == "not_signed_in" else None
+        return refusal(headers, 401, error, advice, text=self.sign_ins.texts.get(error), sign_in=sign_in)
 
     def _is_own_page(self, method: str, headers: Headers, host: str) -> bool:
         """Tell if a request comes from our own page. Browsers name the origin; programs do not, and have no cookie to
@@ -191,11 +206,11 @@ class Access:
             joined = known is not None and await settled(self.sign_ins.spend(token, by=known))
             secret = None if joined else await settled(self.sign_ins.exchange(token))
             if secret is None and not joined:
-                return refusal(headers, 401, "wrong_token")
+                return self._unknown(headers, "wrong_token", scope["path"])
         rest = f"?{urlencode(query)}" if query else ""
-        response = RedirectResponse(_local_path(scope["path"]) + rest, status_code=303)
+        response = RedirectResponse(local_path(scope["path"]) + rest, status_code=303)
         if secret is not None:
-            response.headers["Set-Cookie"] = _set_cookie(self.cookie, secret)
+            response.headers["Set-Cookie"] = set_cookie(self.cookie, secret, secure=self.sign_ins.secure)
         return response
 
 
@@ -206,13 +221,13 @@ def cookie_name(port: int) -> str:
     return f"narratoria-{port}"
 
 
-def _set_cookie(name: str, value: str, seconds: int = THIRTY_DAYS) -> str:
-    return f"{name}={value}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax"
+def set_cookie(name: str, value: str, seconds: int = THIRTY_DAYS, *, secure: bool = False) -> str:
+    return f"{name}={value}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax{'; Secure' if secure else ''}"
 
 
 def signed_out(name: str) -> str:
     """Return the header that removes a cookie."""
-    return _set_cookie(name, "", 0)
+    return set_cookie(name, "", 0)
 
 
 def _host_of(origin: str) -> str | None:
@@ -238,7 +253,7 @@ def _is_number(host: str) -> bool:
     return True
 
 
-def _local_path(path: str) -> str:
+def local_path(path: str) -> str:
     """Return a path of this server: `//elsewhere/` would be read as another host."""
     return "/" + path.lstrip("/\\")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.types import Scope
 
@@ -20,7 +20,11 @@ from narratoria.web.callers import CALLER, OPERATOR
 from narratoria.web.shared_token import SharedToken
 from narratoria.web.sign_ins import THIRTY_DAYS, TOKEN_SECONDS, SignIn
 
+if TYPE_CHECKING:
+    from narratoria.web.openid import Provider
+
 KEPT_SECONDS: Final = 2.0
+SIGN_IN_PATH: Final = "/sign-in"
 MOST: Final = 20_000
 """Secrets that a server remembers, good ones and bad ones."""
 
@@ -40,19 +44,27 @@ class _Read:
 
 
 class Accounts:
-    """The access policy. `shared` is the token of the operator, if there is one."""
+    """The access policy. `shared` is the token of the operator, if there is one; `provider` knows players too."""
 
     def __init__(
         self,
         players: Players,
         shared: SharedToken | None = None,
         *,
+        provider: Provider | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.players = players
         self._shared = shared
         self._clock = clock
         self._read: dict[str, _Read] = {}
+        self.provider = provider
+        self.sign_in_path = None if provider is None else SIGN_IN_PATH
+        self.texts: Mapping[str, str] = {
+            "not_signed_in": "refusal.no_account" if provider is None else "refusal.sign_in_first",
+            "wrong_token": "refusal.no_such_token",
+        }
+        self.secure = provider is not None and provider.is_secure
 
     async def of_program(self, token: str) -> SignIn | None:
         known = None if self._shared is None else self._shared.of_program(token)

@@ -28,7 +28,9 @@ SESSION_PATHS: Final = ("/sessions/{id}", "/play/{id}")
 ASSET: Final = "/assets/{hash}"
 RIGHTS: Final[tuple[Right, ...]] = ("read", "play", "own")
 
-OPEN: Final = frozenset({"/static/{path:path}", "/service-worker.js", "/healthz", "/readyz"})
+OPEN: Final = frozenset(
+    {"/static/{path:path}", "/service-worker.js", "/healthz", "/readyz", "/sign-in", "/sign-in/done"}
+)
 """Paths for everybody, signed in or not."""
 OF_ROLE: Final[dict[tuple[str, str], Role]] = {
     ("GET", "/"): "guest",

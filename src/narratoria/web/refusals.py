@@ -30,9 +30,11 @@ TEXTS: Final = {
     "not_found": "refusal.not_found",
     "database": "refusal.database",
     "too_many": "refusal.too_many",
+    "sign_in_failed": "refusal.sign_in_failed",
     "too_large": "refusal.too_large",
 }
 WAY_OUT: Final = '<p><a class="way-out" href="/">{{page.to_library}}</a></p>'
+WAY_IN: Final = '<p><a class="way-out" href="ADDRESS">{{refusal.sign_in}}</a></p>'
 PAGE: Final = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Narratoria</title>'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -44,20 +46,29 @@ PAGE: Final = (
 
 
 def refusal(
-    headers: Headers, status: int, error: str, message: str | None = None, **values: object
+    headers: Headers,
+    status: int,
+    error: str,
+    message: str | None = None,
+    *,
+    text: str | None = None,
+    sign_in: str | None = None,
+    **values: object,
 ) -> Response:
-    """Return the answer in the client's format and language. `error` says which text it is, unless `message` is given;
-    `like this` stands for code in it.
+    """Return the answer in the client's format and language. `error` says which text it is, unless `text` names another
+    or `message` is given; `like this` stands for code in it. `sign_in` is an address where a person can sign in.
     """
     words = shipped().chosen(headers)
-    message = message or words.say(TEXTS[error], **values)
+    message = message or words.say(text or TEXTS[error], **values)
     if "text/html" not in headers.get("accept", ""):
         return JSONResponse({"error": error, "message": message}, status, {"Vary": VARY})
-    text = re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(message))
+    marked = re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(message))
     title = html.escape(words.say(TITLES.get(status, "refusal.other")))
     way_out = words.document(WAY_OUT) if status in WAYS_OUT else ""
+    if sign_in is not None:
+        way_out = words.document(WAY_IN).replace("ADDRESS", html.escape(sign_in))
     return HTMLResponse(
-        f"{words.document(PAGE)}<h1>{title}</h1><p>{text}</p>{way_out}"
+        f"{words.document(PAGE)}<h1>{title}</h1><p>{marked}</p>{way_out}"
         f'<p class="status">{html.escape(words.say("refusal.status", status=status))}</p></main></body></html>',
         status,
         {"Vary": VARY},

@@ -127,6 +127,7 @@ class SharedServer:
                 Route("/healthz", self._healthy),
                 Route("/readyz", self._ready),
                 Route("/metrics", self._metrics),
+                *self._sign_in_routes(),
             ],
             more_middleware=[Middleware(PlayerLimits, rates=self.rates), Middleware(Recording)],
             more_handlers={SessionElsewhere: self._forwarding.elsewhere, Unavailable: explain},
@@ -134,6 +135,13 @@ class SharedServer:
         )
         self._forwarding.app = app
         return app
+
+    def _sign_in_routes(self) -> list[Route]:
+        if self.access.provider is None:
+            return []
+        from narratoria.web.openid_pages import OpenIdPages  # needs an extra
+
+        return OpenIdPages(self.access.provider, self.store.players, COOKIE).routes()
 
     async def _look_at_players(self) -> None:
         """End the streams of players who were signed out, or whose rights were taken away, at another server."""

@@ -21,6 +21,10 @@ MOST: Final = 10_000  # sign-ins that are remembered, for their streams to end w
 class SharedToken:
     """The access of whoever has the token."""
 
+    sign_in_path: str | None = None
+    texts: Mapping[str, str] = {}
+    secure = False
+
     def __init__(self, token: str, *, clock: Callable[[], float] = time.time) -> None:
         self._token = token.encode()
         self._clock = clock

@@ -50,6 +50,10 @@ class SignIn:
 class SignIns:
     """The sign-ins at one port. `file` keeps them over restarts; without one they end with the server."""
 
+    sign_in_path: str | None = None
+    texts: Mapping[str, str] = {}
+    secure = False
+
     def __init__(
         self,
         file: Path | None = None,
