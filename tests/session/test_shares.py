@@ -97,5 +97,7 @@ async def test_links_end_with_the_session_and_do_not_come_back_with_its_id(serve
     await anna.delete(f"/sessions/{session}")
     assert (await anna.post("/import", content=file)).json()["id"] == session
     assert served.players.shares(session) == []
-    assert served.players.access(session, "name:anna") == "own"
+    assert served.players.rights([("name:anna", session), ("name:bob", session)]) == {
+        ("name:anna", session): "own"
+    }
     assert [one["id"] for one in (await guest.get("/sessions")).json()] == []

@@ -21,6 +21,8 @@ Role = Literal["guest", "player", "author", "operator"]
 ROLES: Final[tuple[Role, ...]] = ("guest", "player", "author", "operator")
 """Each may do what those before it may. A guest has no account, only links."""
 Right = Literal["read", "play", "own"]
+RIGHTS: Final[tuple[Right, ...]] = ("read", "play", "own")
+"""Each includes those before it."""
 MOST_SHARES: Final = 100
 """Links to one session at a time."""
 MOST_JOINED: Final = 1_000
@@ -58,8 +60,10 @@ _SPEND: Final = """DELETE FROM tokens WHERE hash = ? AND once
     RETURNING player, name, role, source, expires > clock_timestamp()"""
 _SIGN_IN: Final = f"""INSERT INTO sign_ins (hash, player, name, role, source, expires) VALUES (?, ?, ?, ?, ?, least(
     {_LATER}, (SELECT expires FROM tokens WHERE hash = ?)))"""  # noqa: S608 - our own words
-_ACCESS: Final = """SELECT 'own' FROM owners WHERE session = ? AND player = ?
-    UNION ALL SELECT s.access FROM shares s JOIN joined j ON j.share = s.id WHERE s.session = ? AND j.player = ?"""
+_RIGHTS: Final = """WITH asked (player, session) AS (SELECT * FROM unnest(?::text[], ?::text[]))
+    SELECT a.player, a.session, 'own' FROM asked a JOIN owners o ON o.session = a.session AND o.player = a.player
+    UNION ALL SELECT a.player, a.session, s.access FROM asked a JOIN shares s ON s.session = a.session
+    JOIN joined j ON j.share = s.id AND j.player = a.player"""
 _SESSIONS: Final = """SELECT session FROM owners WHERE player = ?
     UNION SELECT s.session FROM shares s JOIN joined j ON j.share = s.id WHERE j.player = ?"""
 _JOINED: Final = """SELECT id, (SELECT count(*) FROM joined j WHERE j.share = s.id),
@@ -193,12 +197,15 @@ class Players:
         if player is not None:
             database.execute("INSERT INTO owners (session, player) VALUES (?, ?)", (session_id, player))
 
-    def access(self, session_id: str, player: str) -> Right | None:
-        """Return what a player may do with a session."""
-        rows = self._store.query(_ACCESS, (session_id, player, session_id, player))
-        found: set[Right] = {row[0] for row in rows}
-        order: tuple[Right, ...] = ("own", "play", "read")
-        return next((one for one in order if one in found), None)
+    def rights(self, asked: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Right]:
+        """Return the best right of each player to a session; pairs without one are left out."""
+        rows = self._store.query(
+            _RIGHTS, ([player for player, _ in asked], [session for _, session in asked])
+        )
+        found: dict[tuple[str, str], Right] = {}
+        for player, session, right in sorted(rows, key=lambda row: RIGHTS.index(row[2])):
+            found[player, session] = right
+        return found
 
     def sessions(self, player: str) -> list[str]:
         """The sessions that a player has or was given a link to."""

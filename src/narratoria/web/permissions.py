@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,16 +17,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from narratoria.store.postgres_players import Players, Right, Role
+from narratoria.store.postgres_players import RIGHTS, Players, Right, Role
 from narratoria.web.access import GRANT
-from narratoria.web.callers import CALLER, Forbidden, caller_of, check_role
+from narratoria.web.callers import Forbidden, caller_of, check_role
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 KEPT_SECONDS: Final = 2.0
 MOST: Final = 20_000
 SESSION_PATHS: Final = ("/sessions/{id}", "/play/{id}")
 ASSET: Final = "/assets/{hash}"
-RIGHTS: Final[tuple[Right, ...]] = ("read", "play", "own")
 
 OPEN: Final = frozenset(
     {"/static/{path:path}", "/service-worker.js", "/healthz", "/readyz", "/sign-in", "/sign-in/done"}
@@ -105,7 +104,7 @@ class Permissions:
         return Route(path, permitted, methods=sorted(route.methods or ()))
 
     async def _check(self, request: Request, path: str) -> None:
-        if CALLER not in request.scope:
+        if "role" not in caller_of(request.scope):
             raise HTTPException(404)
         method = "GET" if request.method == "HEAD" else request.method
         if path.startswith(SESSION_PATHS):
@@ -136,23 +135,25 @@ class Permissions:
         key = (player, session_id)
         grant = self._grants.get(key)
         if grant is None or self._clock() - grant.at > KEPT_SECONDS:
-            await self._look(key)
+            await self._look([key])
         return self._grants.get(key)
 
-    async def _look(self, key: tuple[str, str]) -> None:
+    async def _look(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Read rights of players to sessions, and end those that are no more."""
         now = self._clock()
-        right = await asyncio.to_thread(self._players.access, key[1], key[0])
-        grant = self._grants.get(key)
-        if grant is not None and grant.right == right:
-            grant.at = now
-            return
-        if grant is not None:
-            del self._grants[key]
-            grant.end()
-        if right is not None:
-            self._grants[key] = Grant(right, now)
-            while len(self._grants) > MOST:
-                self._grants.pop(next(iter(self._grants))).end()
+        rights = await asyncio.to_thread(self._players.rights, keys)
+        for key in keys:
+            right, grant = rights.get(key), self._grants.get(key)
+            if grant is not None and grant.right == right:
+                grant.at = now
+                continue
+            if grant is not None:
+                del self._grants[key]
+                grant.end()
+            if right is not None:
+                self._grants[key] = Grant(right, now)
+        while len(self._grants) > MOST:
+            self._grants.pop(next(iter(self._grants))).end()
 
     async def _check_asset(self, request: Request) -> None:
         caller, digest = caller_of(request.scope), request.path_params["hash"]
@@ -163,8 +164,9 @@ class Permissions:
 
     async def look_around(self) -> None:
         """End the streams of rights that were taken away elsewhere, and forget those that nobody uses."""
+        streaming = [key for key, grant in self._grants.items() if grant.on_end]
+        if streaming:
+            await self._look(streaming)
         for key, grant in [*self._grants.items()]:
-            if grant.on_end:
-                await self._look(key)
-            elif self._clock() - grant.at > KEPT_SECONDS:
-                self._grants.pop(key, None)
+            if not grant.on_end and self._clock() - grant.at > KEPT_SECONDS:
+                del self._grants[key]
