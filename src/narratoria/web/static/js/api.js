@@ -32,7 +32,11 @@ const at = (id) => `/sessions/${encodeURIComponent(id)}`;
 const named = (name, turn) => `call=${encodeURIComponent(name)}${turn === null || turn === undefined ? "" : `&turn=${turn}`}`;
 
 export const api = {
+  me: () => call("GET", "/me"),
   signOut: () => call("POST", "/sign-out"),
+  shares: (id) => call("GET", `${at(id)}/shares`),
+  share: (id, access) => call("POST", `${at(id)}/shares`, { access }),
+  unshare: (id, share) => call("DELETE", `${at(id)}/shares/${encodeURIComponent(share)}`),
   stories: () => call("GET", "/stories"),
   sessions: () => call("GET", "/sessions"),
   create: (story) => call("POST", "/sessions", { story }),

@@ -37,7 +37,8 @@ async function show(place, changed) {
     };
     place.replaceChildren(...new ModelForm(view, again).nodes);
   } catch (error) {
-    place.replaceChildren(h("p", { class: "quiet" }, ...coded(error.message)));
+    if (error.status === 403) place.closest("section")?.remove(); // the operator's, where there is one
+    else place.replaceChildren(h("p", { class: "quiet" }, ...coded(error.message)));
   }
 }
 

@@ -5,6 +5,7 @@ import { icon } from "./icons.js";
 import { modelSection } from "./modelsettings.js";
 import { applyLoudness } from "./player.js";
 import { prefs, setPrefs, SIZES } from "./prefs.js";
+import { sharing } from "./sharing.js";
 import { canRead, stopReading } from "./aloud.js";
 import { languages, t } from "./words.js";
 
@@ -26,6 +27,8 @@ const NARRATORS = {
   llm: [t("narrator.llm"), t("narrator.llm_note")],
   template: [t("narrator.template"), t("narrator.template_note")],
 };
+/** Of players, on a server where they have accounts. */
+const ROLES = { guest: t("role.guest"), player: t("role.player"), author: t("role.author"), operator: t("role.operator") };
 /** A setting that is not saved by then waits for something, and that is said. */
 const SOON = 300;
 const FEW = 3;
@@ -151,9 +154,14 @@ function thisBrowser(note) {
       note.fail(error);
     }
   });
-  return h("section", {}, h("h3", { text: t("settings.browser") }),
-    h("div", { class: "setting" }, h("span", { text: t("settings.signed_in") }), out),
-    h("p", { class: "quiet", text: t("settings.sign_out_note") }));
+  const who = h("span", { text: t("settings.signed_in") });
+  const how = h("p", { class: "quiet", text: t("settings.sign_out_note") });
+  api.me().then(({ name, role }) => {
+    if (!role) return;
+    setText(who, t("settings.signed_in_as", { name, role: ROLES[role] ?? role }));
+    setText(how, t("settings.sign_out_player"));
+  }, () => {}); // then it says no name
+  return h("section", {}, h("h3", { text: t("settings.browser") }), h("div", { class: "setting" }, who, out), how);
 }
 
 async function showSessionSettings(game, place, note) {
@@ -169,7 +177,7 @@ async function showSessionSettings(game, place, note) {
     return;
   }
   const save = (change, control, revert) => saveChange(game, note, change, control, revert);
-  place.replaceChildren(narrator(settings, save), permissions(settings, save), skills(settings, game, save));
+  place.replaceChildren(narrator(settings, save), permissions(settings, save), skills(settings, game, save), sharing(game, note));
 }
 
 /** The control shows what is wanted while the server is asked, and what is so when it has refused. */
