@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -219,3 +220,13 @@ async def test_a_database_that_is_away_is_said_to_a_player(
     assert (answer.status_code, answer.json()["error"]) == (503, "database")
     assert int(answer.headers["retry-after"]) > 0
     assert (await served.client(TOKEN).get("/me")).status_code == 200
+
+
+def test_a_cancelled_question_does_not_end_the_keeper(postgres_database: str, tmp_path: Path) -> None:
+    with contextlib.closing(PostgresStore(postgres_database, assets=tmp_path)) as store:
+        begun, go_on = threading.Event(), threading.Event()
+        store.keeper.submit(lambda database: (begun.set(), go_on.wait(10)))
+        begun.wait(10)
+        assert store.keeper.submit(lambda database: 1).cancel(), "its client went away"
+        go_on.set()
+        assert store.keeper.submit(lambda database: 2).result(10) == 2

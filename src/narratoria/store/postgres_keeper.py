@@ -279,6 +279,8 @@ class Keeper:
         self._leave()
 
     def _do(self, entry: _Entry) -> None:
+        if not entry.future.set_running_or_notify_cancel():
+            return  # nobody waits for it any more
         try:
             entry.future.set_result(entry.job(self._connected()))
         except BaseException as error:
