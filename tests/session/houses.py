@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -82,3 +83,4 @@ async def grind(player: httpx.AsyncClient, session: str, sack: int = 1) -> list[
         if card["turns"] >= sack:
             assets = (await player.get(f"/sessions/{session}/assets")).json()
             return [one["hash"] for one in assets["assets"]]
+        await asyncio.sleep(0.02)  # the turn runs in this process

@@ -165,6 +165,7 @@ async def test_a_token_ends_at_its_date_and_its_browsers_with_it(served: House) 
     assert (await served.client().get("/", params={"token": token})).status_code == 401
 
 
+@pytest.mark.slow
 async def test_a_request_that_another_server_answers_keeps_its_caller(
     served: House, postgres_database: str, tmp_path: Path
 ) -> None:
