@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import tempfile
 import time
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tests.marked_processes import eventually
 from narratoria.errors import ToolFailure
 from narratoria.events import AssetDenied, AssetStored, CallEmitted, CallRetrying, CallStarted, Log
 from narratoria.kinds.function import tool
+from narratoria.kinds.process import orphans
 from narratoria.kinds.remote.remote import remote
 from narratoria.tools.tool import ToolContext, ToolResult
 
@@ -200,3 +202,17 @@ async def test_a_function_gets_the_state_and_its_events_and_its_result_come_back
     assert endless.failure is not None and endless.failure.code == "TIMEOUT"
     (log, *_) = [one.event for one in field.recorder.of(CallEmitted)[before:] if isinstance(one.event, Log)]
     assert eventually(lambda: not Path(f"/proc/{log.message.removeprefix('in ')}").exists(), 10)
+
+
+@pytest.mark.slow
+async def test_a_ray_of_our_own_that_died_is_followed_by_another(field: Field) -> None:
+    tool = field.tool(DONE)
+    assert (await field.call(tool)).success
+    servers = [pid for pid in orphans.children() if Path(f"/proc/{pid}/comm").read_text() == "raylet\n"]
+    for pid in servers:
+        os.kill(pid, signal.SIGKILL)
+    assert servers
+    results = [
+        await field.call(tool, timeout=20.0) for _ in range(3)
+    ]  # the first may still wait for the dead one
+    assert results[-1].success, results

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -51,6 +52,9 @@ class RayEngine:
         **options: Any,
     ) -> None:
         self._connection = Connection(address, **options)
+        self._options = options
+        self._dead: Connection | None = None
+        self._renewing = threading.Lock()
         self._batching = batch_seconds, batch_bytes
         self._tasks: dict[Any, Any] = {}
         self._files: dict[str, Any] = {}
@@ -62,16 +66,25 @@ class RayEngine:
     @property
     def ready(self) -> bool:
         """True once it is connected."""
-        return self._connection.ready
+        return self._connection.ready and self._dead is not self._connection
 
     async def prepare(self) -> None:
-        """Wait for the connection."""
-        if not self._connection.ready:
+        """Wait for the connection. A Ray of our own that has died is followed by another."""
+        if not self.ready:
             try:
-                await asyncio.to_thread(self._connection.open)
+                await asyncio.to_thread(self._connect)
                 self._connection.take_signals_back()
             except RayUnavailable as error:
                 raise CallFailure(EXECUTION_FAILED, str(error)) from error
+
+    def _connect(self) -> None:
+        with self._renewing:
+            if self._dead is self._connection:
+                self._tasks.clear()
+                self._files.clear()
+                self._connection.close()
+                self._connection, self._dead = Connection(None, **self._options), None
+        self._connection.open()
 
     def close(self) -> None:
         """End the connection, and a cluster of our own with all that runs there."""
@@ -187,7 +200,8 @@ class RayEngine:
 
     async def _batches(self, job: Job | FunctionJob, answer: Any) -> AsyncIterator[list[wire.Part]]:
         """Yield the parts of an answer as they come; a `CallFailure` tells what became of a node."""
-        lost = self._connection.losses
+        connection = self._connection
+        lost = connection.losses
         limit = None if job.timeout is None else job.timeout + _PATIENCE
         try:
             async with asyncio.timeout(limit):
@@ -203,6 +217,11 @@ class RayEngine:
                 suggestions=["`ray status` tells what the nodes have, and what is waited for"],
             ) from None
         except lost as error:
+            if (
+                isinstance(error, connection.ray.exceptions.LocalRayletDiedError)
+                and connection.address is None
+            ):
+                self._dead = connection
             raise CallFailure(
                 NODE_LOST, f"{job.tool}: the node that ran it was lost: {_first_line(error)}"
             ) from error
