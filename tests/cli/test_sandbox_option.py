@@ -42,6 +42,32 @@ def test_call_and_run_take_the_sandbox_that_a_person_chooses(narratoria: Any, re
     assert wrong.code == 1 and "there is no profile 'stric'; known: trusted, story, strict" in wrong.err
 
 
+LITTERER = """cat > /dev/null
+echo x > "$(dirname "$0")/litter" || exit 1
+echo '{"version":"0","type":"done","ok":true}'
+"""
+
+
+def test_check_runs_a_tool_in_the_sandbox_that_its_calls_have(narratoria: Any) -> None:
+    """A tool of a story that writes beside itself would fail in play: a check that says it conforms is wrong."""
+    story = narratoria.folder / "story"
+    (story / "tools").mkdir(parents=True)
+    (story / "story.toml").write_text("title = 'x'\n")
+    tool = narratoria.script(LITTERER, "story/tools/litterer.sh")
+    checked = narratoria("check", tool, "--json", NARRATORIA_SANDBOX="")
+    assert (checked.code, checked.json["conforms"], checked.json["sandbox"]) == (1, False, "story")
+    (exits,) = [one for one in checked.json["rules"] if one["rule"] == "exit-status"]
+    assert "it ran in the sandbox 'story'" in exits["detail"], exits
+    assert not (tool.parent / "litter").exists()
+    trusted = narratoria("check", tool, "--json", "--sandbox", "trusted")
+    assert "sandbox" not in trusted.json and (tool.parent / "litter").exists()
+    (tool.parent / "litter").unlink()
+    other = narratoria.script(LITTERER, "litterer.sh")
+    strict = narratoria("check", other, "--sandbox", "strict")
+    assert strict.code == 1 and "in the sandbox 'strict'" in strict.out, strict
+    assert not (other.parent / "litter").exists()
+
+
 def test_the_tools_of_a_story_of_somebody_else_run_in_its_sandbox(narratoria: Any) -> None:
     story = shutil.copytree(ROOT / "stories" / "torch", narratoria.folder / "torch")
     options = ("--terminal", "--json", "--narrator", "rules")

@@ -133,6 +133,7 @@ def _document(report: Report | StoryReport) -> dict[str, Any]:
     return {
         "tool": report.tool,
         "conforms": report.conforms,
+        **({} if report.sandbox == "trusted" else {"sandbox": report.sandbox}),
         "rules": [_entry(one) for one in report.judgements],
         **({"stderr": report.stderr} if report.stderr else {}),
     }
@@ -181,7 +182,8 @@ def _runs(report: Report) -> str:
     if count == 0:
         return "could not be run"
     hostile = f", then {count - 1} times with hostile input" if count > 1 else ""
-    return f"run with good input{hostile}"
+    where = "" if report.sandbox == "trusted" else f" in the sandbox {report.sandbox!r}"
+    return f"run with good input{hostile}{where}"
 
 
 def _conclusion(report: Report) -> Text:

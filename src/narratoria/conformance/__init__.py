@@ -26,8 +26,10 @@ from narratoria.kinds.load import file_kind, load_tool, manifest_of
 from narratoria.kinds.manifest import Manifest, default_name, has_manifest, is_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process import folder_removal
+from narratoria.kinds.process.confinement import CELLS, Confinement, nothing_holds
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, tool_command
+from narratoria.kinds.sandbox import NETWORK, profile_by_place, profile_of, stricter
 from narratoria.session.assets import AssetStore
 
 DEFAULT_TIMEOUT: Final = 10.0
@@ -58,6 +60,8 @@ class Report:
     """The kind of a tool that is no executable: only its manifest was checked."""
     stderr: str = ""
     """The end of the standard error of the first run that wrote any."""
+    sandbox: str = "trusted"
+    """The profile of the sandbox that it was run in."""
 
     @property
     def conforms(self) -> bool:
@@ -75,7 +79,7 @@ def check_tool(
 ) -> Report:
     """Run the tool at `path` and judge it. Nothing it does can make this raise; `timeout` bounds each run.
 
-    `state`, `operation` and `dependencies` are sent with the input.
+    `state`, `operation` and `dependencies` are sent with the input. It runs in the sandbox in which its calls will run.
 
     Of a tool that is no executable only the manifest is judged.
     """
@@ -85,7 +89,7 @@ def check_tool(
         subject.name = manifest.name
     if subject.other_kind is None:
         try:
-            command = tool_command(path)
+            command = tool_command(path.absolute())
             seconds = timeout or (manifest.timeout if manifest else DEFAULT_TIMEOUT)
             caps = limits.with_manifest(manifest.limits if manifest else None)
             _run_all(subject, command, manifest, input, seconds, caps, request)
@@ -100,6 +104,7 @@ def check_tool(
         unset=tuple(unset_of(named(manifest.env))) if manifest else (),
         other_kind=subject.other_kind,
         stderr=next((run.stderr for run in subject.runs if run.stderr.strip()), ""),
+        sandbox=first.sandbox.name if first is not None else "trusted",
     )
 
 
@@ -128,7 +133,9 @@ def _run_all(
 ) -> None:
     if given is None:
         given = manifest.examples[0].input if manifest and manifest.examples else {}
-    asked = named(manifest.env if manifest else ())
+    walls = _walls(subject.path, command, manifest)
+    variables = manifest.env if manifest else ()
+    asked = named(variables if walls is None else [one for one in variables if "=" in one])
     with _folder() as folder:
         store = AssetStore(Path(folder) / "assets")
         scratch = Path(folder) / "tmp"
@@ -145,11 +152,25 @@ def _run_all(
                 folder=scratch,
                 limits=limits,
                 asked=asked,
+                walls=walls,
             )
             subject.add(request.rule, seen)
             # What breaks on a good request breaks on the others too; they would say nothing new.
             if request.rule is None and rudeness(seen) is not None:
                 return
+
+
+def _walls(path: Path, command: list[str], manifest: Manifest | None) -> Confinement | None:
+    """Return the walls that a call of the tool has; None without any, or where the system has none."""
+    profile = profile_of(stricter(profile_by_place(path), manifest.sandbox if manifest else None))
+    if not profile.confines:
+        return None
+    asks = manifest is not None and NETWORK in manifest.permissions
+    walls = Confinement.of(profile, command, path.absolute(), asks_network=asks)
+    if not CELLS:
+        walls.check(nothing_holds())
+        return None
+    return walls
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from narratoria.conformance.observation import LINGER, Observation
 from narratoria.conformance.verdicts import Finding, Subject, failed, idle, passed
 from narratoria.events import Done
 from narratoria.kinds.process.crash_lines import crash_line, last_words
+from narratoria.kinds.process.verdict import at_a_wall
 from narratoria.unicode_text import escaped
 
 _CRASH_MARKS: Final = ("Traceback (most recent", "panicked at", "Segmentation fault", "    at Object.")
@@ -60,7 +61,8 @@ def exit_status(subject: Subject) -> Finding:
 
 
 def _last_words(run: Observation) -> str:
-    return escaped(last_words(run.stderr, 200)) or "its stderr is empty"
+    said = escaped(last_words(run.stderr, 200)) or "its stderr is empty"
+    return said + at_a_wall(run.sandbox, run.stderr)
 
 
 def ends(subject: Subject) -> Finding:

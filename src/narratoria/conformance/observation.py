@@ -23,8 +23,11 @@ from narratoria.kinds.environment import NOTHING, Named, environment
 from narratoria.kinds.line_faults import EXCERPT_BYTES
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process import marks, platform
+from narratoria.kinds.process.cells.cell_pool import cgroup_for
+from narratoria.kinds.process.confinement import Confinement, wrapped
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import refused
+from narratoria.kinds.sandbox import PROFILES, Profile
 from narratoria.session.assets import AssetStore
 
 LINGER: Final = 1.0
@@ -63,6 +66,7 @@ class Observation:
     stderr: str = ""
     allowed: float = 0.0
     duration: float = 0.0
+    sandbox: Profile = PROFILES["trusted"]
 
     @property
     def dones(self) -> list[Line]:
@@ -89,18 +93,24 @@ def observe(
     folder: Path,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     asked: Named = NOTHING,
+    walls: Confinement | None = None,
 ) -> Observation:
     """Run a tool to its end; raise `LaunchRefused` when it cannot be started. `folder` is its TMPDIR; `asked` names
-    variables beside those every tool gets.
+    variables beside those every tool gets; `walls` are those of its sandbox, if it has one.
     """
     call, cookie = custody().begin()
+    seen, env, cwd, cgroup = Observation(label, request_id), environment(asked), None, None
+    if walls is not None:
+        seen.sandbox, cwd, env = walls.profile, folder, walls.variables(env, str(folder))
+        cgroup = cgroup_for(call, walls.spec(str(folder)))
+        argv = wrapped(walls, argv, str(folder), cgroup)
     env = {
-        **environment(asked),
+        **env,
         marks.COOKIE.encode(): cookie.encode(),
         **dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(folder)),
     }
     try:
-        watch = _Watch(call, argv, stdin, env, Observation(label, request_id), tool, store, limits)
+        watch = _Watch(call, argv, stdin, env, seen, tool, store, limits, cwd)
     except BaseException:
         custody().end(call)
         raise
@@ -116,6 +126,8 @@ def observe(
         until = time.monotonic() + GRACE
         while custody().sweep_now(thorough=True) and time.monotonic() < until:
             time.sleep(_TICK)
+        if cgroup is not None:
+            cgroup.remove()
     return watch.seen
 
 
@@ -132,6 +144,7 @@ class _Watch:
         tool: str,
         store: AssetStore,
         limits: Limits,
+        cwd: Path | None,
     ) -> None:
         self.seen, self.tool, self.store, self.limits = seen, tool, store, limits
         self.stdout, write_end, seen.writes_seen = _packet_pipe()
@@ -143,6 +156,7 @@ class _Watch:
                     stdout=write_end,
                     stderr=subprocess.PIPE,
                     env=env,
+                    cwd=cwd,
                     start_new_session=True,
                 )
         except OSError as error:

@@ -41,7 +41,7 @@ def judge(
     # 001 §5.3: a non-zero exit is a protocol-level failure, regardless of any emitted events, done included. A
     # process that had to be ended after `done` did not choose its exit status: `done` stands.
     if not outcome.lingered and (outcome.exit_code or outcome.signal is not None):
-        text = _exit_text(name, outcome, conversation.error) + _at_a_wall(profile, outcome)
+        text = _exit_text(name, outcome, conversation.error) + at_a_wall(profile, outcome.stderr)
         raise CallFailure(NON_ZERO_EXIT, text, details=details)
     return conversation.result(
         name,
@@ -52,9 +52,9 @@ def judge(
     )
 
 
-def _at_a_wall(profile: Profile, outcome: ProcessOutcome) -> str:
+def at_a_wall(profile: Profile, stderr: str) -> str:
     """Say which walls a process had around it, if it failed for want of a permission."""
-    if not profile.confines or not _REFUSED.search(outcome.stderr):
+    if not profile.confines or not _REFUSED.search(stderr):
         return ""
     network = (
         "and the network, if its manifest has that permission" if profile.network == "asked" else "no network"
