@@ -236,6 +236,18 @@ def test_what_certainly_goes_wrong_is_an_error(
             16,
             ["no rule answers 'Ring the bel'; did you mean 'Ring the bell'?"],
         ),
+        (rule(SONG + 'choices = ["Loko up"]\n'), 16, ["no rule answers 'Loko up'; did you mean 'look up'?"]),
+        (rule(SONG + 'offer = "Sing a sogn"\n'), 16, ["no pattern of the rule fits 'Sing a sogn'"]),
+        (
+            rule(SONG + "set = { bell = { rnug = 3 } }\n"),
+            16,
+            ["bell.rnug: nothing reads it; did you mean 'bell.rung'?"],
+        ),
+        (
+            rule('patterns = ["go {where:north|far south}"]\nnarrative = "x"\nwhen = { said.where = "nroth" }\n'),
+            16,
+            ["said.where is never 'nroth'; did you mean 'north'?"],
+        ),
         (rule(SONG + 'calls = [{ tool = "time.now" }]\n'), 16, ["'time'", "mcp"]),
         (rule(SONG + 'set = { ending = { id = "e", titel = "E" } }\n'), 16, ["ending.titel", "did you mean 'title'?"]),
         (rule(SONG + 'set = { endng = { id = "e", title = "E" } }\n'), 16, ["endng", "did you mean 'ending'?"]),
@@ -381,6 +393,9 @@ def test_alternatives_are_not_judged_where_a_value_is_filled_in_play(tmp_path: P
         rule(TAKE, TAKE.replace("{thing}", "...")),
         # A case whose tool has failed gives way to the next.
         rule(SONG + '[[rule.cases]]\ncalls = [{ tool = "ring", input = { times = 1 } }]\n[[rule.cases]]\nthen = "y"\n'),
+        # What a group captures; what is set for a tool, a panel or nobody, and is like nothing that is read.
+        rule('patterns = ["go {where:north|far south}"]\nnarrative = "x"\nwhen = { said.where = "far south" }\n'),
+        rule(SONG + "set = { bell = { loud = true, rung2 = 1, sung = 1 } }\n"),
         # A tool may write this; a tool may come by this word.
         rule(SONG + "when = { bell.loud = true, bell.version = false }\n"),
         rule(SONG + "set = { open = true }\n", HUM + 'when = { open = true }\nset = { ending = { id = "e" } }\n'),

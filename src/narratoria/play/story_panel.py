@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from narratoria.errors import StoryProblem
+from narratoria.narrator.rules.fillable import slots
 from narratoria.play.story_keys import PanelTable
 from narratoria.story_check import RuleBook
 from narratoria.story_check.rule_book import did_you_mean
@@ -77,9 +78,10 @@ def panel_problems(panel: Sequence[PanelTable], book: RuleBook) -> Iterator[Stor
         for name in part.endings:
             if name not in endings and not written.mentions(name):
                 key = f"panel[{at}].endings.{name}"
+                own = {str(one) for one in written.values.get(("ending", "id"), ()) if not slots(one)}
                 yield toml_problem(
                     file,
                     key,
-                    f"key {key!r}: no rule comes to this ending; {did_you_mean(name, endings)}",
+                    f"key {key!r}: no rule comes to this ending; {did_you_mean(name, own)}",
                     "warning",
                 )

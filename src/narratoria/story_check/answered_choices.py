@@ -43,12 +43,26 @@ def choice_problems(book: RuleBook) -> Iterator[StoryProblem]:
             yield book.problem(key, f"no rule answers {choice!r}; {advice}", "warning")
 
 
+def offer_problems(book: RuleBook) -> Iterator[StoryProblem]:
+    """Yield the words of `offer` that the patterns of their own rule do not fit."""
+    for at, rule in enumerate(book.rules.rules):
+        alone = ScriptedNarrator(replace(book.rules, rules=(_anyhow(rule),)))
+        for offer in rule.offer:
+            if rule.patterns and not slots(offer) and not _is_answered(offer, alone, book):
+                near = get_close_matches(offer.casefold(), phrases(rule.patterns, _PHRASES), 1, _NEAR)
+                hint = f"did you mean {near[0]!r}?" if near else "add its words to the patterns"
+                yield book.problem(
+                    f"rule[{at}].offer", f"no pattern of the rule fits {offer!r}; {hint}", "warning"
+                )
+
+
 def _advice(choice: str, narrator: ScriptedNarrator, book: RuleBook) -> str:
     """Return the choice of the story, or the words of a rule, that is meant if a letter is wrong; else what to do."""
     offered = [*book.choices, *(one for place in book.places for one in place.case.choices if one != choice)]
     spoken = [phrase for rule in narrator.rules.rules for phrase in phrases(rule.patterns, _PHRASES)]
     for known in (offered, spoken):
-        for near in get_close_matches(choice, known, 3, _NEAR):
+        plain = {one.casefold(): one for one in reversed(known)}  # a capital is no wrong letter
+        for near in (plain[one] for one in get_close_matches(choice.casefold(), plain, 3, _NEAR)):
             if near != choice and not slots(near) and _is_answered(near, narrator, book):
                 return f"did you mean {near!r}?"
     return "add its words to the patterns of one, or offer something else"

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from narratoria.errors import StoryProblem
 from narratoria.narrator.rules.fillable import slots
+from narratoria.narrator.rules.patterns import Choice, Group, Parts
+from narratoria.narrator.rules.rule_file import Rule
 from narratoria.state import split_path
 from narratoria.story_check.rule_book import Place, RuleBook, did_you_mean
 from narratoria.story_check.written_state import StatePath, WrittenState
@@ -66,13 +68,46 @@ def _of_test(book: RuleBook, place: Place, test: Comparison, written: WrittenSta
 def _of_said(book: RuleBook, place: Place, test: Comparison) -> StoryProblem | None:
     groups = set[str]().union(*(pattern.groups for pattern in place.rule.patterns))
     name = str(test.path[1]) if len(test.path) > 1 else ""
-    if name in groups or not place.rule.patterns:  # these could not be read
+    if not place.rule.patterns:  # these could not be read
         return None
+    if name in groups:
+        return _of_captured(book, place, test, name)
     key, below = where_read(book, place, test.path)
     hint = did_you_mean(name, groups)
     return book.problem(
         key, f"{SAID}.{name}: no pattern of the rule has a group {name!r}; {hint}", below=below
     )
+
+
+def _of_captured(book: RuleBook, place: Place, test: Comparison, name: str) -> StoryProblem | None:
+    """Return the problem of a text that a group with a list of words never captures."""
+    heard = captured(place.rule, name)
+    for text in _texts(test.expected) if heard else ():
+        if text.casefold() not in heard:
+            key, below = where_read(book, place, test.path)
+            message = f"{SAID}.{name} is never {text!r}; {did_you_mean(text, heard)}"
+            return book.problem(key, message, "warning", below)
+    return None
+
+
+def captured(rule: Rule, name: str) -> set[str]:
+    """Return what a group can capture; nothing if that is not a list of plain words."""
+    found: set[str] = set()
+    for pattern in rule.patterns:
+        for group in _groups(pattern.parts):
+            if group.name == name:
+                if not group.ways or not all(isinstance(one, str) for way in group.ways for one in way):
+                    return set()
+                found.update(" ".join(map(str, way)) for way in group.ways)
+    return found
+
+
+def _groups(parts: Parts) -> Iterator[Group]:
+    for part in parts:
+        if isinstance(part, Group):
+            yield part
+        for way in part.ways if isinstance(part, Choice | Group) else ():
+            yield from _groups(way)
 
 
 def _operator_problem(test: Comparison, written: WrittenState) -> str:
