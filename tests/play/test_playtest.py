@@ -106,6 +106,12 @@ async def test_a_call_that_was_not_run_is_no_second_fault(tmp_path: Path) -> Non
     assert [one.message for one in report.faults if one.kind == "failed call"] == ["bell: there is no bell"]
 
 
+async def test_words_that_no_rule_answers_are_listed_once(tmp_path: Path) -> None:
+    report = await run(write(tmp_path, RULES.partition('[[rule]]\nid = "bell"')[0]), players=1, turns=30)
+    assert report.refusals > 2
+    assert sorted(report.refused) == ["Ring the bell", "Sing"]
+
+
 async def test_a_dead_end_is_found(tmp_path: Path) -> None:
     rules = RULES.replace('choices = ["Leave", "Sing"]', "").replace(
         'when = { place = "yard" }', "when = { key = true }"
@@ -275,4 +281,5 @@ def test_the_command_tells_people_what_it_found(tmp_path: Path) -> None:
     assert "✗ failed call" in ended.stdout
     assert "bell: there is no bell" in ended.stdout
     assert "✗ faults were found" in ended.stdout
+    assert ended.stderr.count("warning: ") == 1
     assert command(tmp_path, "sessions", "list", "--json").stdout.strip() in ("[]", "")

@@ -98,12 +98,12 @@ def _summed_up(report: Report, explored: ExploredStory, players: Sequence[Player
     for player in players:
         report.turns += player.turns
         report.refusals += len(player.refused)
-        report.refused += [one for one in player.refused if one not in report.refused]
+        report.refused += player.refused
         for name, title, turns, state in player.endings:
             report.add_ending(name, Ending(title=title, count=1, shortest=turns, state=state))
         for fault in player.faults:
             report.add_fault(fault)
-    report.refused = report.refused[:_REFUSALS_SHOWN]
+    report.refused = list(dict.fromkeys(report.refused))[:_REFUSALS_SHOWN]
     for rule in explored.rules.values():
         missed = [number for number in range(len(rule.cases)) if (rule.id, number) not in reached]
         if len(missed) == len(rule.cases):

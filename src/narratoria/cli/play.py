@@ -119,8 +119,9 @@ async def open_game(
     sources: ToolSources | None = None,
     skills: Sequence[Path] = (),
     watched: bool = False,
+    warns: bool = True,
 ) -> AsyncIterator[tuple[Game, Journal]]:
-    """Open a game over the store: a saved one, or a new one, which has no turn yet."""
+    """Open a game over the store: a saved one, or a new one, which has no turn yet, and whose warnings are told."""
     if session_id is not None:
         meta = await asyncio.to_thread(store.find, session_id)
         loaded = await asyncio.to_thread(story_of, meta, story)
@@ -141,7 +142,7 @@ async def open_game(
             raise
     else:
         loaded = open_story(story or DEFAULT_STORY)
-        for line in loaded.warn():
+        for line in loaded.warn() if warns else ():
             click.echo(line, err=True)
         session = Session(state=loaded.state, permissions=loaded.permissions, assets=store.assets)
         # First: what cannot be played is not kept.

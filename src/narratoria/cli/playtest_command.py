@@ -58,6 +58,8 @@ def playtest_command(story: str, players: int, turns: int, seed: int, save: bool
 async def _run(name: str, settings: Settings, save: bool) -> Report:
     custody().adopt_orphans()
     story = await asyncio.to_thread(open_story, name)
+    for line in story.warn():
+        click.echo(line, err=True)
     err = console(stderr=True)
     try:
         with err.status("playing") as status:
@@ -78,7 +80,7 @@ async def _saved(story: str, fault: Fault) -> str | None:
     """Play the way to a fault once more, in a session that is saved, and return its id."""
     store = await asyncio.to_thread(default_store)
     try:
-        async with open_game(store, story, None, USUAL) as (game, _):
+        async with open_game(store, story, None, USUAL, warns=False) as (game, _):
             game.session.approvals.approver = approving("playtest")
             game.begin()
             for prompt in fault.prompts:
