@@ -281,6 +281,7 @@ def test_what_is_hardly_meant_so_is_a_warning(
             "warning",
             ["{state.bel.rung}", "did you mean 'bell.rung'?"],
         ),
+        ("go_on = 'snooze'\n" + STORY, 1, "warning", ["'go_on': no rule answers 'snooze'"]),
         (STORY.replace("Ring the bell", "Fly away"), 5, "warning", ["no rule answers 'Fly away'"]),
     ],
 )
@@ -348,6 +349,15 @@ def test_a_key_that_is_misspelt_is_not_missing_too(tmp_path: Path) -> None:
 
 def test_a_table_that_is_misspelt_has_no_missing_keys(tmp_path: Path) -> None:
     assert len(found(tmp_path, story=STORY.replace("[opening]", "[openning]"))) == 1
+
+
+def test_a_skill_of_the_story_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    folder = write(tmp_path / "bell")
+    (folder / "skills" / "tolling").mkdir(parents=True)
+    (folder / "skills" / "tolling" / "SKILL.md").write_text("Toll it slowly.\n", encoding="utf-8")
+    (problem,) = problems(folder)
+    assert (problem.severity, problem.file.name) == ("warning", "tolling")
+    assert "the skill is left out: SKILL.md: must begin with a line ---" in problem.message
 
 
 def test_words_of_the_kit_are_no_state(tmp_path: Path) -> None:

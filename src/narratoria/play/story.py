@@ -338,7 +338,13 @@ def _opening_problems(story: Story) -> Iterator[StoryProblem]:
 
 
 def _skill_problems(story: Story, library: SkillLibrary) -> Iterator[StoryProblem]:
-    """Yield the skills that the story names and that are not there. Whoever plays may bring one."""
+    """Yield what is wrong with skills, and the skills that the story names and that are not there. Whoever plays may
+    bring one.
+    """
+    for text in library.problems:
+        place, _, reason = text.removeprefix("skipped: ").partition(": ")
+        if Path(place).is_relative_to(story.root):
+            yield StoryProblem(Path(place), None, f"the skill is left out: {reason}", "warning")
     found = {skill.name for skill in library.skills}
     known = (
         {skill.name for skill in SkillLibrary(found_places()).skills}
@@ -373,5 +379,6 @@ def rule_book(
         servers=frozenset(story.sources.names),
         state=story.state,
         choices=story.opening.choices,
+        go_on=story.go_on if {"local", "llm"}.isdisjoint(story.narrators) else "",
         folders=folders,
     )

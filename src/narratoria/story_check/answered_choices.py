@@ -22,7 +22,9 @@ _NEAR: Final = 0.8
 
 
 def choice_problems(book: RuleBook) -> Iterator[StoryProblem]:
-    """Yield choices of the opening that no rule answers then, and choices of cases that no rule answers ever."""
+    """Yield choices of the opening that no rule answers then, and choices of cases, and words for going on, that no
+    rule answers ever.
+    """
     at_first = ScriptedNarrator(book.rules)
     for number, choice in enumerate(book.choices):
         if not _is_answered(choice, at_first, book):
@@ -32,6 +34,9 @@ def choice_problems(book: RuleBook) -> Iterator[StoryProblem]:
                 book.root / "story.toml", f"opening.choices[{number}]", message, severity="warning"
             )
     at_any_time = ScriptedNarrator(replace(book.rules, rules=tuple(map(_anyhow, book.rules.rules))))
+    if book.go_on and not _is_answered(book.go_on, at_any_time, book):
+        message = f"key 'go_on': no rule answers {book.go_on!r}; {_advice(book.go_on, at_any_time, book)}"
+        yield toml_problem(book.root / "story.toml", "go_on", message, severity="warning")
     told: set[str] = set()
     for place in book.places:
         for number, choice in enumerate(place.case.choices):

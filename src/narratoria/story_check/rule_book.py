@@ -58,6 +58,8 @@ class RuleBook:
     """MCP servers, whose tools are known only once they run."""
     state: Mapping[str, Any] = field(default_factory=dict)
     choices: Sequence[str] = ()
+    go_on: str = ""
+    """The words for letting time pass, if the story has any of its own."""
     folders: Sequence[Path] = ()
     """Folders with the sources of the tools."""
 
