@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +16,9 @@ from typing import Any
 
 import pytest
 from tests.kinds.test_hostile import UNMARKED
+from tests.marked_processes import eventually
 
-from narratoria.kinds.process import guardian, marks
+from narratoria.kinds.process import guardian, marks, platform
 
 HOST = """
 import asyncio, os, sys
@@ -365,3 +368,36 @@ def test_a_tag_is_the_limit_on_file_locks_and_no_other() -> None:
 def test_a_call_is_named_by_its_variable_and_nowhere_else(environ: bytes, call: int | None) -> None:
     runtime = "0123456789abcdef"
     assert marks._call_in(environ.replace(b"RUN", runtime.encode()), runtime) == call
+
+
+def test_a_guardian_that_meets_an_error_at_the_end_is_not_followed_by_another(tmp_path: Path) -> None:
+    for name in ("guardian.py", "platform.py", "marks.py"):
+        shutil.copy(Path(guardian.__file__).with_name(name), tmp_path)
+    (tmp_path / "folder_removal.py").write_text("def remove(folder):\n    raise RuntimeError(folder)\n")
+    folder = tmp_path / guardian.folder_name("0" * guardian.RUNTIME_DIGITS, guardian.UNTAGGED)
+    folder.mkdir()
+    lifeline, ours = platform.pipe()
+    ledger, lock = platform.nameless_file(), os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    program = str(tmp_path / "guardian.py")
+    argv = [
+        sys.executable,
+        "-I",
+        "-S",
+        program,
+        "0" * guardian.RUNTIME_DIGITS,
+        str(guardian.UNTAGGED),
+        str(folder),
+    ]
+    given = {guardian.LIFELINE: lifeline, guardian.LEDGER: ledger, guardian.LOCK: lock}
+    first = platform.spawn_apart(argv, {"PATH": os.environ["PATH"]}, given)
+    assert eventually(lambda: all(guardian.read_guardians(ledger)))
+    for fd in (lifeline, ours, lock):
+        os.close(fd)
+    try:
+        assert not eventually(lambda: guardian.read_guardians(ledger)[0] != first, 1.5)
+    finally:
+        folder.rmdir()  # which would end one that goes on
+        os.close(ledger)
+    assert eventually(lambda: platform.has_ended(first), 20)
+    platform.reap(first)

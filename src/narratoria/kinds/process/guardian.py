@@ -50,14 +50,16 @@ def main(runtime: str, tag: int, folder: str) -> None:
     platform, marks = _neighbour("platform.py"), _neighbour("marks.py")
     os.chdir("/")  # do not keep a folder busy
     said, to_twin = watch(lambda: end_leftovers(os.path.dirname(folder), platform, marks))  # noqa: PTH120
-    if not said.endswith(RELIEVED):
-        for pgid in read_ledger(LEDGER):
-            platform.signal_group(pgid, signal.SIGKILL)
-        end_carriers(
-            runtime, tag, platform, marks, CLEAN_LOOKS[:1] if said.endswith(FAREWELL) else CLEAN_LOOKS
-        )
-        remove(folder)
-    _let_go(to_twin)
+    try:
+        if not said.endswith(RELIEVED):
+            for pgid in read_ledger(LEDGER):
+                platform.signal_group(pgid, signal.SIGKILL)
+            end_carriers(
+                runtime, tag, platform, marks, CLEAN_LOOKS[:1] if said.endswith(FAREWELL) else CLEAN_LOOKS
+            )
+            remove(folder)
+    finally:  # after an error too: the second would meet the same, and the guardians of the next runtime see to it
+        _let_go(to_twin)
 
 
 def watch(errand: Callable[[], None]) -> tuple[bytes, int]:
