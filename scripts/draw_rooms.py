@@ -71,7 +71,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "kinds": {
         "shared by kinds": "process.marks catalogue_updates composed_names foreign_names line_faults "
-        "outside_effect redaction sandbox",
+        "outside_effect redaction sandbox shares",
         "manifests": "environment manifest from_manifest load",
         "the protocol of tools": "ndjson conversation",
         "in this process": "function plain_function shared_arguments composed_results composed_times compose",

@@ -28,6 +28,8 @@ NOT_EXECUTABLE: Final = "NOT_EXECUTABLE"
 OUTPUT_LIMIT: Final = "OUTPUT_LIMIT"
 NODE_LOST: Final = "NODE_LOST"
 REFUSED: Final = "REFUSED"
+QUOTA_EXCEEDED: Final = "QUOTA_EXCEEDED"
+OVERLOADED: Final = "OVERLOADED"
 
 # Who says why a call failed. A tool's own `errorCode` may read like one of the codes above and means none of them.
 ErrorSource: TypeAlias = Literal["runtime", "tool"]

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from narratoria.errors import NarratoriaError
 from narratoria.events import Asset, JsonObject, ToolEvent
 from narratoria.extras import absent, needed
-from narratoria.session.stopped_clock import StoppedClock
 from narratoria.tools.node_resources import Resources
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ async def prepared(engine: Engine, draft: Draft) -> None:
     """Wait until an engine is ready. The time limits of the call and of its plan stand still meanwhile."""
     await asyncio.sleep(0)  # the pipeline arms the limits of a call that waits
     plans = draft.root.approvals.limits
-    with StoppedClock().standstill() as hold:
+    with draft.root.approvals.clock.standstill() as hold:
         hold([*draft.limits, *(limit for each in plans for limit in each)])
         await engine.prepare()
 

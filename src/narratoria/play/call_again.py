@@ -127,6 +127,7 @@ async def _run_in_scratch(
 ) -> RepeatedCall:
     world.assets = AssetStore()  # a folder of its own, removed with it
     world.grants.trust(permissions)
+    world.share = executor.session.share
     past = Session(state=world.snapshot())
     heard = _Heard()
     world.attach(heard)

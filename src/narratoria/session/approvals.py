@@ -122,7 +122,7 @@ class Approvals:
         self._open: dict[str, _Open] = {}
         self._remembered: dict[_Key, _Remembered] = {}
         self._closed: set[str] = set()
-        self._clock = StoppedClock()
+        self.clock = StoppedClock()  # stops the time limits of the session's calls and plans
 
     @property
     def available(self) -> bool:
@@ -175,7 +175,7 @@ class Approvals:
             known.request.id, tool, input, known.request.reason, call, self._session.turn, check
         )
         try:
-            with self._clock.standstill() as hold:
+            with self.clock.standstill() as hold:
                 hold([*limits, *_limits(within), *(one for each in self.limits for one in each)])
                 self.waiting.append((_drafts(within), hold))
                 try:

@@ -9,7 +9,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from narratoria.events import (
     AnyRuntimeEvent,
@@ -62,6 +62,9 @@ from narratoria.state import (
 from narratoria.tools.schema import dump_finite
 from narratoria.unicode_text import check_text
 
+if TYPE_CHECKING:
+    from narratoria.kinds.shares.shares import Share
+
 logger = logging.getLogger("narratoria")
 T = TypeVar("T")
 PAST_TURNS: Final = 32
@@ -101,6 +104,7 @@ class Session:
         self.health: dict[str, SkillHealth] = {}
         self.journal: TurnLog | None = None
         self.approvals = Approvals(self)
+        self.share: Share | None = None  # of the processes of tools; without one nothing is limited
         self.notes: WriteNotes | None = None  # of writes to files, while the session is kept
         self.turn_lock = asyncio.Lock()
         self.waiting_turns = 0  # for `turn_lock`

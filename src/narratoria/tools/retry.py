@@ -26,8 +26,10 @@ from narratoria.errors import (
     NON_ZERO_EXIT,
     NOT_EXECUTABLE,
     OUTPUT_LIMIT,
+    OVERLOADED,
     PRECONDITION_FAILED,
     PROTOCOL_ERROR,
+    QUOTA_EXCEEDED,
     TIMEOUT,
     TOOL_NOT_FOUND,
     ToolValidationError,
@@ -171,7 +173,16 @@ class RetryPolicies:
 
 # Verdicts of the runtime that another attempt with the same input cannot make better.
 HOPELESS: Final = frozenset(
-    {TOOL_NOT_FOUND, INVALID_ARGUMENTS, NOT_EXECUTABLE, PRECONDITION_FAILED, CANCELLED, DEADLINE_EXCEEDED}
+    {
+        TOOL_NOT_FOUND,
+        INVALID_ARGUMENTS,
+        NOT_EXECUTABLE,
+        PRECONDITION_FAILED,
+        CANCELLED,
+        DEADLINE_EXCEEDED,
+        QUOTA_EXCEEDED,
+        OVERLOADED,
+    }
 )
 
 

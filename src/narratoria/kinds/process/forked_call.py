@@ -78,6 +78,8 @@ class ForkedCall(platform.Child):
         """Return its wait status. It is asked for only when the group was killed. Without its server nobody may know
         it; then it did not exit as Python does, and counts as killed.
         """
+        if self.metered:
+            self.look_up_cpu()
         exited = self._status()
         said = self._asked() if exited is None else b""
         shut(self._link)

@@ -34,3 +34,5 @@ class ProcessOutcome:
     """It closed its output while it ran on, without `done`."""
     cold: str = ""
     """The reason why a warm start was not possible."""
+    cpu: float = 0.0
+    """CPU seconds of the process and of those it waited for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -21,6 +21,8 @@ class Output(Conversation):
 
     env: Mapping[bytes, bytes] = MappingProxyType({})
     """Variables of this call alone."""
+    spent: Callable[[float], None] | None = None
+    """Called with the CPU seconds of the process."""
 
     def settled(self, outcome: ProcessOutcome) -> ProcessOutcome:
         """Return the ending of the process as it may be told."""

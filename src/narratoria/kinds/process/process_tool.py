@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +21,6 @@ from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_m
 from narratoria.kinds.manifest import Manifest, load_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.placement import Engine, Job, engine_for, prepared
-from narratoria.kinds.process import folder_removal
 from narratoria.kinds.process.confinement import (
     CELLS,
     Confinement,
@@ -31,9 +28,9 @@ from narratoria.kinds.process.confinement import (
     nothing_holds,
     start_in,
 )
-from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, command_for, tool_command
 from narratoria.kinds.process.process_output import Discreet, Output
+from narratoria.kinds.process.scratch import scratch_folder
 from narratoria.kinds.process.supervisor import ProcessOutcome, WarmStart, run_process
 from narratoria.kinds.process.surroundings import Surround
 from narratoria.kinds.process.verdict import judge
@@ -194,6 +191,11 @@ class _Process:
         walls = self._confinement(profile, context, away=engine is not None) if profile.confines else None
         if self.asked.names:
             self._tell_unset(context) if walls is None else self._tell_withheld(context, profile)
+        share = context.session.root.share
+        place = None
+        if share is not None:
+            place = await share.take(context.tool.name, context.session, here=engine is None)
+            conversation.spent = place.charge
         try:
             if engine is not None:
                 outcome = await self._run_elsewhere(engine, params, context, conversation)
@@ -203,6 +205,9 @@ class _Process:
                 outcome = await self._run_confined(walls, params, context, conversation)
         except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
             raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
+        finally:
+            if place is not None:
+                place.release()
         settled = conversation.settled(outcome)
         if context.session.root.recording:
             self._note(settled, params, context)
@@ -213,7 +218,7 @@ class _Process:
     ) -> ProcessOutcome:
         """Run the executable on this machine."""
         env = environment(self.asked)
-        async with _scratch_folder() as scratch:
+        async with scratch_folder() as scratch:
             own = dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))
             # A server pays from the second call on, and many a program makes only one.
             start = self.warm if self._called else None
@@ -243,6 +248,7 @@ class _Process:
             env=env,
             cwd=cwd,
             warm=start,
+            spent=conversation.spent,
         )
 
     async def _run_confined(
@@ -314,7 +320,10 @@ class _Process:
             )
             return engine.launch(job, conversation)
 
-        return await self._launched({**given(self.asked), **conversation.env}, run)
+        outcome = await self._launched({**given(self.asked), **conversation.env}, run)
+        if conversation.spent is not None:
+            conversation.spent(outcome.cpu)
+        return outcome
 
     def _note(self, outcome: ProcessOutcome, params: JsonObject, context: ToolContext) -> None:
         """Note the ending of the process for the journal, and the input if defaults were added to what was given."""
@@ -377,16 +386,3 @@ def _here() -> Path | None:
         return Path.cwd()
     except OSError:
         return None
-
-
-@asynccontextmanager
-async def _scratch_folder() -> AsyncIterator[str]:
-    """Make the temporary folder of one call; it is removed when the call ends, after its assets are copied."""
-    scratch = custody().scratch_folder()
-    try:
-        yield scratch
-    finally:
-        try:
-            os.rmdir(scratch)  # noqa: PTH106 - the common case, an empty folder, must stay cheap
-        except OSError:
-            await asyncio.shield(asyncio.to_thread(folder_removal.remove, scratch))

@@ -51,13 +51,14 @@ async def run_process(
     grace: float = 1.0,
     linger: float = 0.5,
     warm: WarmStart | None = None,
+    spent: Callable[[float], None] | None = None,
 ) -> ProcessOutcome:
     """Run a tool to its end. `env` is its environment without our cookie; by default the standard variables.
 
     Raises `LaunchRefused` when it cannot be started. `grace` is the time between TERM and KILL; `linger` the time a
     process has after `done`, or its output after its exit. A process that closed its output without `done` can only
     fail; it has until the timeout, or `linger` when there is none. When cancelled, or when `on_events` raises, the
-    group is ended and reaped before the exception goes on.
+    group is ended and reaped before the exception goes on. `spent` is called with the CPU seconds, however it ends.
     """
     started = time.monotonic()
     call, cookie = custody().begin(asyncio.get_running_loop())
@@ -70,7 +71,7 @@ async def run_process(
         custody().end(call)
         raise
     async with _Supervision(
-        child, listener, call, Decoder(tool, limits), on_events, grace, linger
+        child, listener, call, Decoder(tool, limits), on_events, grace, linger, spent
     ) as supervision:
         await supervision.listen(timeout)
     return supervision.outcome(time.monotonic() - started, begun if isinstance(begun, str) else "")
@@ -119,10 +120,13 @@ class _Supervision:
         on_events: EventSink,
         grace: float,
         linger: float,
+        spent: Callable[[float], None] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._child = child
+        self._spent = spent
+        child.metered = spent is not None
         self._call = call
         self._decoder = decoder
         self._on_events = on_events
@@ -184,6 +188,7 @@ class _Supervision:
             pid=self._child.pid,
             closed_stdout=self._closed_early,
             cold=cold,
+            cpu=self._child.cpu,
         )
 
     # --- what the loop calls --------------------------------------------------------------------------
@@ -342,6 +347,8 @@ class _Supervision:
         if not self._exited and self._watch is not None:
             self._watch.wait(self._patience)
         self._status = self._child.reap()
+        if self._spent is not None:
+            self._spent(self._child.cpu)
         if self._watch is not None:
             self._watch.close()
         self._close_stdin()

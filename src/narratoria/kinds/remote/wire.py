@@ -85,6 +85,7 @@ class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
     after_done_head: bytes
     pid: int
     closed_stdout: bool
+    cpu: float = 0.0
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
@@ -175,6 +176,7 @@ def ended(outcome: ProcessOutcome) -> Ended:
         outcome.after_done_head,
         outcome.pid,
         outcome.closed_stdout,
+        outcome.cpu,
     )
 
 
@@ -198,4 +200,5 @@ def outcome_of(part: Ended) -> ProcessOutcome:
         part.after_done_head,
         part.pid,
         part.closed_stdout,
+        cpu=part.cpu,
     )

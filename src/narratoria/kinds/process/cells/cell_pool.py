@@ -146,6 +146,8 @@ class CellChild(platform.Child):
         self._cell = cell
 
     def reap(self) -> int | None:
+        if self.metered:
+            self.look_up_cpu()
         return self._cell.clear()
 
     def watch(self, loop: asyncio.AbstractEventLoop, ended: Callable[[], object]) -> platform.Watch:
