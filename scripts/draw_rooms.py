@@ -129,8 +129,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records server_tasks",
         "who may come in": "sign_ins callers access connections listening browser_launch shared_token openid accounts "
         "openid_pages player_limits",
-        "open games": "feed library first_data open_game search call_views game_moves games plan_entries panel_view "
-        "followers metrics shared_games",
+        "open games": "feed library first_data open_game search call_views game_moves turn_taking games plan_entries "
+        "panel_view followers metrics shared_games",
         "typefaces": "fonts font_cutting",
         "the API and the page": "request_reading open_questions json_responses openapi page offline static_files "
         "session_files model_api memory_edits memory_api player_api api_operations api forwarding permissions",

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +20,9 @@ from narratoria.cli.source_options import source_options
 from narratoria.errors import NarratoriaError
 from narratoria.extras import needed
 from narratoria.kinds.foreign_sources import ToolSources
+
+if TYPE_CHECKING:
+    from narratoria.kinds.shares.shares import Shares
 
 
 @click.group(invoke_without_command=True)
@@ -51,6 +55,14 @@ from narratoria.kinds.foreign_sources import ToolSources
     help="After how long without a request a session is closed; its viewers stay.",
 )
 @player_options
+@click.option(
+    "--shares",
+    "shares_file",
+    metavar="FILE",
+    envvar="NARRATORIA_SHARES",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Limits of players, sessions and tools, in TOML. [NARRATORIA_SHARES]",
+)
 @narrators_option()
 @engine_option
 @env_option
@@ -67,6 +79,7 @@ def serve(
     drain_seconds: float,
     idle_seconds: float,
     players: PlayerOptions,
+    shares_file: Path | None,
     narrators: tuple[str, ...],
     sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
@@ -101,11 +114,21 @@ def serve(
             sources=sources,
             skills=skill_folders,
             rates=players.rates(),
+            shares=_shares(shares_file),
         )
     )
 
 
 serve.add_command(token)
+
+
+def _shares(file: Path | None) -> Shares:
+    from narratoria.kinds.shares.limits import default_limits, read_limits
+    from narratoria.kinds.shares.shares import Shares
+    from narratoria.run.cores import usable_cores
+
+    cores = usable_cores()
+    return Shares(default_limits(cores) if file is None else read_limits(file, cores))
 
 
 def _token(file: Path | None, *, needed: Callable[[], bool]) -> str:

@@ -94,11 +94,11 @@ class Api(ModelApi, MemoryApi, PlayerApi):
         asked = await body_of(request, documents.Prompt)
         if not asked.prompt.strip():
             raise BadRequest("the prompt is empty; say what you do")
-        turn = await self.games.prompt(session_id(request), asked.prompt, asked.origin)
+        turn = await self.games.prompt(session_id(request), asked.prompt, asked.origin, player_of(request))
         return json_response(documents.TurnNumber(turn=turn), 202)
 
     async def go_on(self, request: HttpRequest) -> Response:
-        turn = await self.games.go_on(session_id(request))
+        turn = await self.games.go_on(session_id(request), player_of(request))
         return json_response(documents.TurnNumber(turn=turn), 202)
 
     async def cancel(self, request: HttpRequest) -> Response:
@@ -135,7 +135,7 @@ class Api(ModelApi, MemoryApi, PlayerApi):
 
     async def retry(self, request: HttpRequest) -> Response:
         asked = await body_of(request, documents.Retry)
-        turn = await self.games.retry(session_id(request), asked.prompt, asked.to)
+        turn = await self.games.retry(session_id(request), asked.prompt, asked.to, player_of(request))
         return json_response(documents.TurnNumber(turn=turn), 202)
 
     async def show_variant(self, request: HttpRequest) -> Response:

@@ -12,14 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
-from narratoria.errors import NarratoriaError, SessionBusy
+from narratoria.errors import NarratoriaError
 from narratoria.events import Notice
 from narratoria.kinds.foreign_sources import ToolSources
+from narratoria.kinds.shares.shares import Shares
 from narratoria.play.game import Game
 from narratoria.play.session_story import folder_of
 from narratoria.play.story import Story
 from narratoria.play.story_watch import WATCH_SECONDS
-from narratoria.play.turn_types import Origin
 from narratoria.session import Session
 from narratoria.session.record import Sink
 from narratoria.store.fold import fold
@@ -37,12 +37,13 @@ from narratoria.web.documents import (
 )
 from narratoria.web.feed import Feed
 from narratoria.web.first_data import first_data
-from narratoria.web.game_moves import Refused, refusing, undo
+from narratoria.web.game_moves import Refused, refusing
 from narratoria.web.library import Shelf
 from narratoria.web.open_game import OpenGame
 from narratoria.web.search import Search
 from narratoria.web.server_tasks import ServerTasks
 from narratoria.web.turn_pages import JournalRecords
+from narratoria.web.turn_taking import TurnTaking
 
 if TYPE_CHECKING:
     from narratoria.store.journal import Journal
@@ -64,7 +65,7 @@ class Unavailable(NarratoriaError):
     code = "unavailable"
 
 
-class Games:
+class Games(TurnTaking):
     """Every session by its id. Turns run in its tasks, so none outlives the server."""
 
     def __init__(
@@ -79,6 +80,7 @@ class Games:
         watched: bool = False,
         heard: Sink | None = None,
         covers: bool = True,
+        shares: Shares | None = None,
     ) -> None:
         self.store = store
         self.shelf = Shelf(store, extra)
@@ -88,6 +90,7 @@ class Games:
         self._skills = tuple(skills)  # folders of skills that every game gets
         self._watched = watched  # stories are read anew when their files are saved
         self._heard = heard  # hears all records of all games
+        self.shares = shares  # of the processes of tools; without them nothing is limited
         self._covers = covers  # the covers of the library are drawn, by the stories' tools
         self._open_games: dict[str, OpenGame] = {}
         self._opening: dict[str, asyncio.Lock] = {}
@@ -231,6 +234,8 @@ class Games:
         )
         if self._heard is not None:
             session.attach(self._heard)
+        if self.shares is not None:
+            session.share = self.shares.of(session.id)
         return game
 
     def _open_game(self, game: Game, journal: Journal) -> OpenGame:
@@ -333,33 +338,6 @@ class Games:
 
     # --- playing -------------------------------------------------------------------------------------------
 
-    async def prompt(self, session_id: str, text: str, origin: Origin) -> int:
-        """Begin a turn and return its number; its events are on the stream."""
-        return await self._begin(await self.idle(session_id), text, origin)
-
-    async def go_on(self, session_id: str) -> int:
-        """Begin a turn without words of the player."""
-        return await self._begin(await self.idle(session_id), "", "continue")
-
-    async def retry(self, session_id: str, text: str | None, to: int | None = None) -> int:
-        """Take the turn `to`, or the newest, again, with the same prompt or another."""
-        undone = await undo(await self.idle(session_id), to)
-        return await self._begin(await self.idle(session_id), text or undone[-1].prompt, "retry")
-
-    async def idle(self, session_id: str) -> OpenGame:
-        """Return the open game of a session in which no turn runs; refuse it while one does."""
-        opened = await self.open(session_id)
-        if opened.game.busy or opened.session.turn_lock.locked():
-            raise SessionBusy("a turn is running; wait for its end, or cancel it")
-        return opened
-
-    async def _begin(self, opened: OpenGame, text: str, origin: Origin) -> int:
-        self._start(opened, opened.game.prompt(text, origin=origin))
-        return opened.session.turn_count + 1
-
-    def _start(self, opened: OpenGame, turn: Awaitable[object]) -> None:
-        opened.turn = self._tasks.start(self._play(opened, turn))
-
     async def _play(self, opened: OpenGame, turn: Awaitable[object]) -> None:
         try:
             await turn
@@ -368,10 +346,6 @@ class Games:
         except Exception:  # a fault of ours: it costs this turn, never the server
             opened.session.notice(Notice(level="error", message=BROKEN_OFF))
             raise
-
-    async def cancel(self, session_id: str) -> bool:
-        opened = await self.open(session_id)
-        return opened.game.cancel()
 
     async def tools(self, session_id: str) -> list[ToolName]:
         registry = (await self.open(session_id)).game.registry

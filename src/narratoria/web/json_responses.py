@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import msgspec
@@ -9,6 +10,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
+from narratoria.kinds.shares.shares import Overload, TurnRefused
 from narratoria.play.call_again import NotAgreed, NotRunAgain
 from narratoria.store.recorded_call import CallUnknown
 from narratoria.store.store import SessionUnknown, TurnUnknown
@@ -52,9 +54,9 @@ def settings_response(request: HttpRequest, settings: Settings) -> Response:
     return json_response(msgspec.structs.replace(settings, missing=missing))
 
 
-def _later(problem: Problem) -> Response:
-    answer = json_response(problem, 503)
-    answer.headers["Retry-After"] = RETRY_SECONDS
+def _later(problem: Problem, status: int = 503, seconds: str = RETRY_SECONDS) -> Response:
+    answer = json_response(problem, status)
+    answer.headers["Retry-After"] = seconds
     return answer
 
 
@@ -69,6 +71,9 @@ async def explain(request: HttpRequest, error: Exception) -> Response:
         return answer
     if isinstance(error, Unavailable):
         return _later(Problem(error=error.code, message=message))
+    if isinstance(error, TurnRefused):
+        status = 503 if isinstance(error, Overload) else 429
+        return _later(Problem(error=error.code, message=message), status, str(math.ceil(error.seconds)))
     for kind, (status, name) in _STATUS.items():
         if isinstance(error, kind):
             problem = Problem(error=name, message=message)

@@ -7,7 +7,10 @@ import resource
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from narratoria.kinds.shares.shares import Shares
 
 BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -27,6 +30,14 @@ GAUGES: Final = {
     "ready": "1 if this server takes requests.",
     "memory_bytes": "Resident memory of the process.",
     "open_files": "Open file descriptors.",
+    "calls_running": "Processes of tools that have a place now.",
+    "calls_waiting": "Calls that wait for a place.",
+}
+OF_SHARES: Final = {
+    "turns_refused": "Turns refused because a quota was used up.",
+    "turns_shed": "Turns refused because there was too much to do.",
+    "calls_refused": "Calls that failed because a quota was used up, or because no place came free.",
+    "tool_cpu_seconds": "CPU time of the processes of tools.",
 }
 
 
@@ -51,6 +62,9 @@ class Metrics:
         for name, text in COUNTERS.items():
             lines += _described(f"narratoria_{name}_total", "counter", text)
             lines.append(f"narratoria_{name}_total {self._counts[name]}")
+        for name, text in OF_SHARES.items():
+            lines += _described(f"narratoria_{name}_total", "counter", text)
+            lines.append(f"narratoria_{name}_total {gauges[name]:g}")
         for name, text in GAUGES.items():
             lines += _described(f"narratoria_{name}", "gauge", text)
             lines.append(f"narratoria_{name} {gauges[name]:g}")
@@ -76,6 +90,18 @@ def of_the_process() -> dict[str, float]:
     except OSError:  # no Linux: the most it ever had
         memory, files = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024), 0.0
     return {"memory_bytes": memory, "open_files": files}
+
+
+def of_shares(shares: Shares) -> dict[str, float]:
+    """Return the figures of the shares of a server."""
+    return {
+        "calls_running": shares.places.holding + shares.elsewhere.holding,
+        "calls_waiting": shares.waiting,
+        "turns_refused": shares.refused_turns,
+        "turns_shed": shares.shed_turns,
+        "calls_refused": shares.refused_calls,
+        "tool_cpu_seconds": shares.cpu_seconds,
+    }
 
 
 def _described(name: str, kind: str, text: str) -> list[str]:

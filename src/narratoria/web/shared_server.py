@@ -27,6 +27,9 @@ from narratoria.errors import JournalError, SessionElsewhere
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import sweep
 from narratoria.kinds.process.ending import SERVER_SECONDS, end_within
+from narratoria.kinds.shares.limits import default_limits
+from narratoria.kinds.shares.shares import Shares
+from narratoria.run.cores import usable_cores
 from narratoria.store.default_store import STORES
 from narratoria.store.postgres import PostgresStore, open_address
 from narratoria.web.access import LOOPBACK
@@ -38,7 +41,7 @@ from narratoria.web.forwarding import Forwarding, Recording
 from narratoria.web.games import Unavailable
 from narratoria.web.json_responses import explain
 from narratoria.web.listening import HttpServer, host_name, listen
-from narratoria.web.metrics import CONTENT_TYPE, of_the_process
+from narratoria.web.metrics import CONTENT_TYPE, of_shares, of_the_process
 from narratoria.web.permissions import Permissions
 from narratoria.web.player_limits import PlayerLimits, PlayerRates
 from narratoria.web.repeated_records import keep_short
@@ -71,6 +74,7 @@ class SharedServer:
     sources: ToolSources | None = None
     skills: Sequence[Path] = ()
     rates: PlayerRates = field(default_factory=PlayerRates)
+    shares: Shares = field(default_factory=lambda: Shares(default_limits(usable_cores())))
     games: SharedGames = field(init=False)
     _forwarding: Forwarding = field(init=False)
     _permissions: Permissions = field(init=False)
@@ -112,6 +116,7 @@ class SharedServer:
             narrators=tuple(self.narrators) or None,
             sources=self.sources,
             skills=self.skills,
+            shares=self.shares,
         )
         self._forwarding = Forwarding(self.games)
         self._permissions = Permissions(self.store.players, self.games.shelf.is_cover)
@@ -185,6 +190,7 @@ class SharedServer:
             "peers": games.keeper.peers,
             "ready": self.problem is None,
             **of_the_process(),
+            **of_shares(self.shares),
         }
         return Response(games.metrics.render(figures), headers={"Content-Type": CONTENT_TYPE})
 
