@@ -17,6 +17,7 @@ from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from narratoria.errors import ArgumentsInvalid
+from narratoria.kinds.shares.exemption import exempted
 from narratoria.run import handlers, outcomes, records
 from narratoria.run.admission import admit
 from narratoria.run.approval import ApprovalPolicy
@@ -346,13 +347,12 @@ class ToolExecutor:
     async def compensate(
         self, tool: str | AnyTool, args: Mapping[str, Any], *, session: Draft, call_id: str | None = None
     ) -> AnyResult:
-        """Run the call that takes an effect back. It ignores the deadline and the budget of the evaluation, and asks
-        nobody.
-        """
+        """Run the call that takes an effect back. It ignores deadline, budget and quotas, and asks nobody."""
         free = ToolExecutor(self.registry, around=self.around, approval=self.approval)
         unbounded = free if self.bounded else self
         call = Call(call_id=call_id, approval=False)
-        return await unbounded.execute(tool, args, session=session, call=call)
+        with exempted():
+            return await unbounded.execute(tool, args, session=session, call=call)
 
     async def drop(self, draft: Draft) -> None:
         """Discard a failed attempt: take back its outside effects, newest first, and drop the rest."""

@@ -18,7 +18,7 @@ from narratoria.kinds.shares.shares import Overload, Shares, TurnRefused
 from narratoria.run.plan import CallResult, PlanDocument
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
-from narratoria.session import Session
+from narratoria.session import Draft, Session
 
 DONE = '{"version":"0","type":"done","ok":true}'
 TOOL = f"#!/bin/sh\n{{body}}\necho '{DONE}'\n"
@@ -235,6 +235,23 @@ async def test_nothing_stays_behind_of_cancelled_plans(tmp_path: Path) -> None:
     assert all(isinstance(one, asyncio.CancelledError) for one in ended)
     assert idle(shares)
     assert shares.queue_of("slow", 1).holding == shares.queue_of("slow", 1).waiting == 0
+
+
+async def test_a_call_that_takes_an_effect_back_is_never_refused(tmp_path: Path) -> None:
+    quick, slow = write_tool(tmp_path, ":"), write_tool(tmp_path, "sleep 5", "slow")
+    quota = Quota(cpu_seconds_per_hour=0.001, calls_per_minute=1)
+    shares = Shares(ShareLimits(processes=1, session=quota, wait_seconds=0.1))
+    run = executor([quick, slow], shares, "s")
+    holding = asyncio.create_task(run.execute(plan(1, "slow")))
+    while not shares.places.holding:
+        await asyncio.sleep(0.001)
+    refused = await run.registry.execute("tool", {}, session=run.session)
+    assert refused.failure is not None and refused.failure.code == "QUOTA_EXCEEDED"
+    taken_back = await run.registry.executor.compensate("tool", {}, session=Draft.of(run.session))
+    assert taken_back.success, taken_back.message
+    holding.cancel()
+    await asyncio.gather(holding, return_exceptions=True)
+    assert idle(shares)
 
 
 async def test_the_queue_is_bounded(tmp_path: Path) -> None:

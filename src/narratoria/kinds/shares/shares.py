@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from narratoria.errors import OVERLOADED, QUOTA_EXCEEDED, CallFailure, NarratoriaError
+from narratoria.kinds.shares.exemption import exempt
 from narratoria.kinds.shares.fair_queue import FairQueue, Place
 from narratoria.kinds.shares.limits import ShareLimits
 from narratoria.kinds.shares.quotas import Meters, Quota
@@ -161,10 +162,11 @@ class Share:
         own = self._of_session, self._of_player
         meters = own if quota is None else (*own, shares.meters("tool", tool, quota))
         try:
-            pause = self._checked(tool, meters)
+            free = exempt.get()
+            pause = 0.0 if free else self._checked(tool, meters)
             place = CallPlace(self, tool, quota, meters, draft.root, here=here)
             try:
-                if pause or not place.reached():
+                if not free and (pause or not place.reached()):
                     await self._wait(place, draft, pause)
             except BaseException:
                 place.give_up()
