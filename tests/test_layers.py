@@ -197,7 +197,7 @@ def test_the_picture_of_the_rooms_is_drawn_from_the_imports():
 
 
 NARRATION = ("narrator", "factcheck", "lore", "evals", "play.casting", "play.recollection")
-MOST_LINES = 11_888  # of them together; the aim is 11,500, and this may only shrink
+MOST_LINES = 11_695  # of them together; the aim is 11,500, and this may only shrink
 
 
 def test_the_narrators_and_what_came_from_them_grow_no_further():

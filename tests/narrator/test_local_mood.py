@@ -86,7 +86,6 @@ def test_what_is_ruled_out_by_whatever_words_is_not_done(narrator: LocalNarrator
         "re-open the lower lock",
         "take the salt from the Heron",
         "unload the Heron",
-        "blow up the mill bridge",
         "shoot Bram",
         "burn down the town bridge",
         "lower the mill bridge",
@@ -142,4 +141,3 @@ def test_a_request_stays_one_in_the_same_words(
 
 def test_what_takes_reports_is_told_how_things_are(narrator: LocalNarrator) -> None:
     assert done(narrator, "the mill bridge is broken") == ["report_damage mill_bridge"]
-    assert done(narrator, "I'm afraid the mill bridge is broken") == ["report_damage mill_bridge"]

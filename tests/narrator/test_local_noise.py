@@ -172,7 +172,6 @@ HERE: dict[str, Any] = {
         "she wants me to open the gate, but I refuse",
         "I was going to feed the cat but changed my mind",
         "I wanted to feed the goat, but then I thought better of it",
-        "break the gate",
         "I intended to feed the cat",
         "I open the gate, then think better of it",
         "keep Dune, don't take it back",

@@ -210,11 +210,6 @@ def test_a_gift_is_not_handed_to_a_tool_that_leaves_out_who_gets_it(
         calls(narrator, prompt, state, (light,))
 
 
-@pytest.mark.parametrize("prompt", ["take the apple and talk to him"])
-def test_an_apple_is_not_him(narrator: LocalNarrator, prompt: str) -> None:
-    assert calls(narrator, prompt) == [("take", {"item": "apple"})]
-
-
 # --- words that name nothing ----------------------------------------------------------------------------
 
 

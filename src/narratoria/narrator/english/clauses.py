@@ -193,19 +193,14 @@ def _without_lead_in(tokens: Sequence[Token]) -> list[Token]:
     rest = [token for token in tokens if token.quoted or token.low not in _ENDS]
     while rest and not rest[0].quoted and rest[0].low in _JOIN:
         rest = rest[1:]
-    while width := next((len(phrase) for phrase in en.LEAD_INS if _leads_in(rest, phrase)), 0):
-        rest = rest[width:]
+    low = tuple(token.low for token in rest)
+    while led := next((one for one in en.LEAD_INS if len(one) < len(low) and low[: len(one)] == one), ()):
+        low, rest = low[len(led) :], rest[len(led) :]
     while (
         rest and not rest[-1].quoted and (rest[-1].low in _JOIN or rest[-1].low in words("clauses.trailing"))
     ):
         rest = rest[:-1]
     return rest
-
-
-def _leads_in(tokens: Sequence[Token], phrase: tuple[str, ...]) -> bool:
-    if len(tokens) <= len(phrase) or tuple(token.low for token in tokens[: len(phrase)]) != phrase:
-        return False
-    return phrase != ("let", "me") or tokens[2].low != "know"
 
 
 # --- where one clause ends and the next begins --------------------------------------------------------------

@@ -26,8 +26,6 @@ def folded(tokens: Sequence[Token]) -> list[Token]:
     if not start:
         return list(tokens)
     told = list(tokens[start + width :])
-    while told and not told[-1].quoted and (told[-1].low == "please" or not told[-1].low[0].isalnum()):
-        told.pop()
     if len(told) < 2 or any(token.quoted for token in told):
         return list(tokens)
     return [*tokens[:start], Token(closed_up(as_typed(told)), "something", quoted=True)]
@@ -103,11 +101,6 @@ def _is_finite(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _subject(tokens: Sequence[Token], first: int, verb: int) -> int:
-    """The start of the subject of the verb at `verb`: its article, pronoun or name, else `first`."""
-    for at in range(verb - 1, first - 1, -1):
-        word = tokens[at].low
-        if word in en.DETERMINERS or word in en.SUBJECTS or word == "there":
-            return at
-    name = verb - 1
-    alone = tokens[name].text[:1].isupper() and name == first + 1
-    return name if alone and tokens[first].text[:1].isupper() else first
+    """The start of the subject of the verb at `verb`: its article or pronoun, else the word before the verb."""
+    opens = en.DETERMINERS | en.SUBJECTS | {"there"}
+    return next((at for at in range(verb - 1, first - 1, -1) if tokens[at].low in opens), verb - 1)

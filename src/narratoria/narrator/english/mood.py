@@ -47,15 +47,11 @@ def mood(clause: Sequence[str], *, asks: bool = False) -> Mood:
 
 def without_opening(clause: Sequence[str], openings: Collection[str] = _OPENINGS) -> list[str]:
     """The words without courtesies, joints and exclamations in front: "well, and please …"."""
-    rest = [word for word in clause if word[:1].isalnum()]
-    while rest and (rest[0] in openings or (rest[0] in ("no", "yes") and _stands_apart(clause, rest[0]))):
+    marked = clause[:1] == ["no"] and len(clause) > 1 and not clause[1][:1].isalnum()  # "no, light it"
+    rest = [word for word in clause[marked:] if word[:1].isalnum()]
+    while rest and rest[0] in openings:
         rest = rest[1:]
     return rest
-
-
-def _stands_apart(clause: Sequence[str], word: str) -> bool:
-    at = list(clause).index(word)
-    return at + 1 < len(clause) and clause[at + 1] in (",", ".", "!", ";", "-", "—")
 
 
 def _is_polite(said: Sequence[str]) -> bool:
@@ -134,7 +130,6 @@ def reports(clause: Sequence[str]) -> bool:
     """Tell if a clause says what has been done, and asks for nothing: "I already fed Rex", "Ada fed Rex"."""
     said = without_opening(clause)
     dated = any(starts(said[at:], _DATES) for at in range(len(said)))
-    said = _without_date(said)
     if any(en.is_past(after) and word in ("was", "were", "been") for word, after in pairwise(said)):
         return True
     at = 1 if said and said[0] not in en.VERBS and said[0] not in en.NOUNISH else 0
@@ -150,14 +145,6 @@ def reports(clause: Sequence[str]) -> bool:
     if not (en.is_past(said[at]) or (told and said[at] in _PARTICIPLES)):
         return False
     return dated or perfect or subject not in ("i", "we", "you", "it")
-
-
-def _without_date(said: list[str]) -> list[str]:
-    while said and said[0] in words("mood.times"):
-        said = said[1:]
-    for date in _DATES:
-        said = said[len(date) :] if tuple(said[: len(date)]) == date else said
-    return said
 
 
 # --- prohibitions: "don't light it", "leave it as it is" -----------------------------------------------------

@@ -21,7 +21,6 @@ _LIVING: Final = lexicon.words("state.living")
 _LIFELESS: Final = lexicon.words("state.lifeless")
 PEOPLE: Final = en.stems_of("beings.people")
 ANIMALS: Final = en.stems_of("beings.animals")
-SHIPS: Final = en.stems_of("beings.ships")  # "she"
 
 
 def names_somebody(words: Sequence[str]) -> bool:

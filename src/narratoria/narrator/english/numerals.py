@@ -18,7 +18,6 @@ from narratoria.narrator.english.tokens import Token
 SECONDS: Final[dict[str, int]] = entry("numbers.seconds")  # by the stem of a unit of time
 MEASURES: Final = en.stems_of("numbers.measures")
 _SCALES: Final[dict[str, float]] = entry("numbers.scales")
-_CURRENCIES: Final[dict[str, str]] = entry("numbers.currencies")
 _PARTS: Final = {"half": 0.5, "quarter": 0.25, "third": 1 / 3}
 _DIGITS: Final = {word: value for word, value in en.NUMBERS.items() if value < 10} | {"oh": 0}
 _LONGEST: Final = 18  # digits; what is longer is no amount
@@ -82,9 +81,6 @@ def _number_at(words: Sequence[str], index: int) -> _Number | None:
     if word in ("minus", "negative") and index + 1 < len(words):
         number = _number_at(words, index + 1)
         return _Number(-number.value, number.end, number.clear) if number else None
-    if word in _CURRENCIES and index + 1 < len(words):
-        follows = words[index + 1][:1]
-        return _number_at(words, index + 1) if follows.isdecimal() or follows in ("-", "−") else None
     if word[:1].isdecimal() or (word[:1] in ("-", "−") and word[1:2].isdecimal()):
         return _digits(words, index)
     return _fraction(words, index) or _spelled(words, index)
@@ -195,12 +191,7 @@ def _measured(words: Sequence[str], index: int, number: _Number) -> Quantity:
     if unit == "of" and end + 1 < len(words):  # "a couple of hours"
         end += 1
         unit = words[end]
-    if unit in _CURRENCIES:
-        unit = _CURRENCIES[unit]
-        end += 1
-    elif words[index] in _CURRENCIES:
-        unit = _CURRENCIES[words[index]]
-    elif unit == "%":
+    if unit == "%":
         unit = "percent"
     before = words[index - 1] if index else ""
     return Quantity(number.value, index, end, en.stem(unit) if unit else "", before, number.clear)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from narratoria.narrator.english import words as en
-from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.normalise import QUOTES, in_plain_verbs, spelled_out, with_apostrophes
 from narratoria.narrator.english.verbs import families
 
@@ -48,6 +47,12 @@ _TOKEN: Final = re.compile(
 )
 
 
+# A line ends a sentence, unless it or the next one goes on. The mark of an item in a list says nothing.
+_LINE_END: Final = re.compile(
+    r"(?<![,:&])\s*\n\s*(?:[-*•–—]\s|\(?\d{1,2}[.)]\s)?(?!(?:and|or|then)\b)", re.IGNORECASE
+)
+
+
 def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> list[Token]:
     """The tokens of a prompt; `mend` maps a lower-case word to what it was meant to be."""
     quotations: list[str] = []
@@ -57,7 +62,7 @@ def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> lis
         return f" \x00{len(quotations) - 1}\x00 "
 
     text = QUOTES.sub(hide, with_apostrophes(prompt.replace("\x00", " ")))
-    text = in_plain_verbs(spelled_out(_lines_as_sentences(text)))
+    text = in_plain_verbs(spelled_out(_LINE_END.sub(". ", text)))
     tokens: list[Token] = []
     for raw in _TOKEN.findall(text):
         if raw[0] == "\x00":
@@ -68,29 +73,11 @@ def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> lis
     return tokens
 
 
-def _lines_as_sentences(text: str) -> str:
-    """A line ends a sentence, unless it or the next one shows that it goes on: "feed Rex\nand brush him"."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(lines) < 2:
-        return text
-    whole = _BULLET.sub("", lines[0])
-    for line in lines[1:]:
-        around = {*whole.casefold().split()[-1:], *line.casefold().split()[:1]}
-        goes_on = not _BULLET.match(line) and (around & _GOES_ON or whole[-1:] in ",:&-–—")
-        whole += (" " if goes_on or whole[-1:] in ".!?;" else ". ") + _BULLET.sub("", line)
-    return whole
-
-
-_BULLET: Final = re.compile(r"^(?:[-*•–—]|\(?\d{1,2}[.)])\s+")
-_GOES_ON: Final = (en.PREPOSITIONS - en.PARTICLES) | words("clauses.goes_on")
-
-
 def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable[[str], str]:
     """Mends typos: a word that is no English word and lies near one of the story's, or near a common verb."""
     story = frozenset(word for word in story_words if len(word) > 2)
     stems = frozenset(map(en.stem, story))
     verbs = en.VERBS | en.NOUNISH
-    small = frozenset(word for word in en.DETERMINERS | en.PREPOSITIONS | en.NUMBERS.keys() if len(word) > 2)
 
     def mend(word: str) -> str:
         if (
@@ -103,7 +90,7 @@ def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable
             or any(known(form) for form in _forms(word))
         ):
             return word
-        plain = en.nearest(word, small, 1) or en.nearest(word, verbs, 1) if len(word) > 4 else None
+        plain = en.nearest(word, verbs, 1) if len(word) > 4 else None
         return en.nearest(word, story) or plain or word
 
     return mend

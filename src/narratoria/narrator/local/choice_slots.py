@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from narratoria.narrator.english import words as en
@@ -51,16 +52,14 @@ def _named(slot: Slot, value: Any, reading: Reading, used: set[int], shared: set
     if strength < KNOWN and any(letter.isdecimal() for letter in str(value)):
         # "4k" is written as a number is, and is found before numbers are read
         spelled = [en.stem(token.low) for token in tokenize(str(value))]
-        strength, span = max((strength, span), _find_choice(spelled, reading, used, shared), key=_first)
+        strength, span = max(
+            (strength, span), _find_choice(spelled, reading, used, shared), key=itemgetter(0)
+        )
     if reading.verb and span and reading.tokens[span[0]].low == reading.verb:
         strength *= 0.6  # "shut the blinds halfway" says half
     if strength and span[0] and reading.tokens[span[0] - 1].low in slot.preps | slot.hinted | {slot.name}:
         strength += 0.05  # "from savings to checking"
     return _Found(strength, len(words), value, span)
-
-
-def _first(found: tuple[float, range]) -> float:
-    return found[0]
 
 
 def _listed(found: list[_Found], reading: Reading) -> list[_Found]:

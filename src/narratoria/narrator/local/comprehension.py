@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 from narratoria.narrator.english.clauses import Clause, has_more_clauses, split_clauses
@@ -15,11 +14,10 @@ from narratoria.narrator.english.phrases import Reading, read
 from narratoria.narrator.english.second_thoughts import amended
 from narratoria.narrator.english.tokens import Token, mender, tokenize
 from narratoria.narrator.english.words import split_name, stem
-from narratoria.narrator.local.catalogue_knowledge import Knowledge
 from narratoria.narrator.local.filled_slots import Recent
 from narratoria.narrator.local.lists import left_out, named_together, pairs, spread, without
 from narratoria.narrator.local.near_calls import NearCall, near_calls, of_kind
-from narratoria.narrator.local.tool_matching import Candidate, Sense, is_certain
+from narratoria.narrator.local.tool_matching import Candidate, Knowledge, Sense, is_certain
 from narratoria.narrator.local.tool_profiles import ToolProfile
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.run.plan import PlannedCall
@@ -119,9 +117,7 @@ class Comprehension:
         self.almost: list[Candidate] = []
         self.spoken_of = SpokenOf(self.finder, (turn.prompt for turn in request.history[-3:]))
         self.observed: list[list[Candidate]] = []
-        self.doubtful: list[
-            list[Candidate]
-        ] = []  # for each clause that is asked back about, what it may mean
+        self.doubtful: list[list[Candidate]] = []  # what each clause may mean that is asked back about
         self.conditional = False  # "if he is hungry, …": nothing of it is done
         self.taken_back = False  # all of it: "drain the reef? No way."
         self.left_out: dict[int, list[Phrase]] = {}
@@ -213,7 +209,6 @@ class Comprehension:
 
     def embed(self, readings: Iterable[Reading]) -> Sense:
         """The meaning of the clauses and their phrases, all at once: many texts cost little more than one."""
-        embed_tuned = partial(self.knowledge.embed, tuned=True)
         clauses: dict[str, None] = {}
         texts: dict[str, None] = {}
         for reading in readings:
@@ -221,10 +216,10 @@ class Comprehension:
             texts.update(dict.fromkeys(p.text for p in reading.phrases if not p.pronoun and not p.quoted))
         whole = [*clauses, *(text for text in texts if text not in clauses)]
         if not whole:
-            return Sense({}, {}, embed_tuned)
+            return Sense({}, {})
         plain = dict(zip(whole, self.knowledge.embed(whole), strict=True))
-        tuned = dict(zip(clauses, embed_tuned(list(clauses)), strict=True))
-        return Sense(plain, tuned, embed_tuned)
+        tuned = dict(zip(clauses, self.knowledge.embed(list(clauses), tuned=True), strict=True))
+        return Sense(plain, tuned)
 
     def _consider(self, index: int, clause: Clause, sense: Sense) -> None:
         reading = self.readings[index]
@@ -288,7 +283,7 @@ class Comprehension:
     def _choose(self, reading: Reading, sense: Sense, mood: Mood) -> Candidate | None:
         """The tool the clause means, with its input; None where nothing here does that."""
         recent = self.spoken_of.recent(self.scene.kinds, self.scene.people)
-        ranked = self.index.rank(reading, recent, sense, mood, self.knowledge.bar)
+        ranked = self.index.rank(reading, recent, sense, mood)
         self.observed.append(ranked)
         passed_over = False  # a likelier tool lacks something: another must account for every word
         for candidate in ranked:
@@ -296,7 +291,7 @@ class Comprehension:
                 continue  # a question about an action is not the action; what tells may answer it
             # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
             # next best: that would do something else altogether.
-            if candidate.opposite or candidate.alien or is_disabled(candidate.tool.card, self.request):
+            if candidate.opposite or is_disabled(candidate.tool.card, self.request):
                 return None
             if not candidate.grounded:
                 continue

@@ -112,8 +112,6 @@ def _segments(reading: Reading) -> list[range]:
             parts.append(range(start, at))
             start = at + 1
     parts.append(range(start, len(reading.tokens)))
-    while len(parts) > 1 and not parts[-1]:
-        parts.pop()
     return parts if all(_is_whole(reading, part) for part in parts) else []
 
 

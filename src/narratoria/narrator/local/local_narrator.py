@@ -13,7 +13,6 @@ from narratoria.narrator.english.lexicon import entry, words
 from narratoria.narrator.english.mood import Mood
 from narratoria.narrator.english.tokens import closed_up
 from narratoria.narrator.english.words import NOUNISH, VERBS, split_name
-from narratoria.narrator.local.catalogue_knowledge import Knowledge
 from narratoria.narrator.local.comprehension import (
     MAX_PROMPT,
     Comprehension,
@@ -24,9 +23,10 @@ from narratoria.narrator.local.comprehension import (
 )
 from narratoria.narrator.local.near_calls import NearCall, call_in_form
 from narratoria.narrator.local.suggestions import SOUND, suggest
-from narratoria.narrator.local.tool_matching import Candidate
+from narratoria.narrator.local.tool_matching import Candidate, Knowledge
 from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal
 from narratoria.run.plan import PlanDocument, PlannedCall
+from narratoria.tools.schema.excerpts import shorten
 
 _CHOICES: Final = 3
 _ENOUGH: Final = 2  # rather than a third that may be far-fetched
@@ -207,13 +207,9 @@ def not_understood(clause: Clause) -> str:
     first = clause.tokens[0].low
     if clause.mood is Mood.ORDER and (first in VERBS or first in NOUNISH):
         words = [first, *(_BACK.get(token.low, token.text) for token in clause.tokens[1:])]
-        return f"I don't know how to {_shortened(words)} here."
-    return f"I don't know what to do about “{_shortened([token.text for token in clause.tokens])}” here."
-
-
-def _shortened(words: Sequence[str]) -> str:
-    text = closed_up(words)
-    return text if len(text) <= 60 else text[:57] + "…"
+        return f"I don't know how to {shorten(closed_up(words), 60)} here."
+    said = shorten(closed_up(token.text for token in clause.tokens), 60)
+    return f"I don't know what to do about “{said}” here."
 
 
 def what_is_wanting(candidate: Candidate) -> str:

@@ -86,7 +86,7 @@ def near_calls(
     """The likeliest calls of a clause, best first: what they lack is filled with the things `said` and the words of
     the prompt. A tool that lacks more than the prompt names is passed over."""
     for candidate in ranked[:_LIKELIEST]:
-        if candidate.grounded and not candidate.alien:
+        if candidate.grounded:
             yield from _Completion(candidate, things, said, words).calls()
 
 

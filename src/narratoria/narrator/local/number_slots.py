@@ -15,6 +15,12 @@ from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
 _TIMES_OVER: Final = stem("times")
 _TIMES: Final = stems_of("tools.times")
+_LIMITS: Final = {
+    "minimum": "at least",
+    "exclusiveMinimum": "more than",
+    "maximum": "at most",
+    "exclusiveMaximum": "less than",
+}
 
 
 def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
@@ -33,7 +39,7 @@ def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
         if slot.name in filling.input or quantity.start in taken or score < 0:
             continue
         if not quantity.clear or not jsonschema_rs.is_valid(dict(slot.schema), _plain(value)):
-            refused.append((slot, quantity, _complaint(slot, quantity, value, reading)))
+            refused.append((slot, quantity, _complaint(slot, quantity, reading)))
             continue
         taken.add(quantity.start)
         strength = KNOWN if score >= 1.0 else WORDS  # a number without its unit may count anything
@@ -67,20 +73,13 @@ def _plain(value: float) -> int | float:
     return int(value) if value == int(value) else value
 
 
-def _complaint(slot: Slot, quantity: Quantity, value: float, reading: Reading) -> str:
+def _complaint(slot: Slot, quantity: Quantity, reading: Reading) -> str:
     what = str(slot.schema.get("description") or " ".join(split_name(slot.name))).rstrip(".?")
     said = _written(range(quantity.start, quantity.end), reading)
     if not quantity.clear:
         return f"I am not sure which number “{said}” is: {what}?"
-    low = slot.schema.get("minimum", slot.schema.get("exclusiveMinimum"))
-    high = slot.schema.get("maximum", slot.schema.get("exclusiveMaximum"))
-    if low is not None and high is not None:
-        return f"“{said}” is out of range: {what}, from {low} to {high}."
-    if low is not None and value <= low:
-        return f"“{said}” is too little: {what}, {'at least' if 'minimum' in slot.schema else 'more than'} {low}."
-    if high is not None and value >= high:
-        return f"“{said}” is too much: {what}, {high} at most."
-    return f"“{said}” does not fit: {what}?"
+    limits = [f", {bound} {slot.schema[key]}" for key, bound in _LIMITS.items() if key in slot.schema]
+    return f"“{said}” does not fit: {what}{''.join(limits)}."
 
 
 def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:

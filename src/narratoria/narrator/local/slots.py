@@ -8,9 +8,8 @@ from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.words import STOPWORDS, split_name
 from narratoria.narrator.local.choice_slots import fill_choice, fill_flag
 from narratoria.narrator.local.filled_slots import GUESS, Filling, Likeness, Recent
-from narratoria.narrator.local.name_slots import fill_texts
+from narratoria.narrator.local.name_slots import ANYTHING, fill_texts, left_out_of_a_gift, meant_by
 from narratoria.narrator.local.number_slots import account_for_numbers, fill_numbers, fill_times
-from narratoria.narrator.local.pronouns import ANYTHING, left_out_of_a_gift, meant_by
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
 _CLEARLY: Final = 0.04  # how much likelier one choice must be than the next

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from narratoria.narrator.embedding.minilm import Embedder
+from narratoria.narrator.embedding.minilm import CachedEmbedder, Embedder
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.english.mood import Mood
 from narratoria.narrator.english.opposites import undoes
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.verbs import families, says_enough
-from narratoria.narrator.english.words import HARMFUL, split_name, stem, stems_of
+from narratoria.narrator.english.verbs import says_enough
+from narratoria.narrator.english.words import HARMFUL, split_name, stem
 from narratoria.narrator.local.clause_features import (
     grounds,
     kinship,
@@ -30,8 +30,7 @@ from narratoria.narrator.protocol import ToolCard
 # What speaks for a tool, and how much. Fitted on evals/development.jsonl by evals/fit.py, rounded; `rival`, `akin`,
 # `foreign` and `told` by hand, on both development files. The same for every catalogue.
 WEIGHTS: Final[Mapping[str, float]] = {
-    "meant": 6.4,  # likeness to what the tool is for, as tuned on requests and the tools they mean
-    "typed": 2.4,  # the same with things called by their slots: "switch the machine off"
+    "meant": 8.8,  # likeness to what the tool is for, as tuned on requests and the tools they mean
     "shown": 1.7,  # the same, or to the nearest of its examples
     "likeness": 5.8,  # of the clause to the nearest sentence of the tool
     "verb": 1.5,  # the clause's verb is the tool's
@@ -49,12 +48,9 @@ WEIGHTS: Final[Mapping[str, float]] = {
 }
 FEATURES: Final = tuple(WEIGHTS)
 NONE: Final = 8.35  # what a tool must score for any to be meant
-_OWN_ACTION: Final = 0.2  # a verb of no family, this far from what a tool is for, is another action
 _LEFT_OVER: Final = 0.25
-_CLOSER: Final = 4  # tools that are compared once more,
-_LEAD: Final = 1.2  # unless one is this far ahead of all others
-_ROOM: Final = 1.5  # and over the bar, or all are this far below it: a closer look changes less than that
-_BREAKS: Final = families("destroy")
+_MAX_CATALOGUES: Final = 16
+_MAX_NAMES: Final = 4_000
 # A tool whose action is not named is called without asking back if it is ahead of every other that could be called,
 # far ahead or strong, and accounts for most words. Fitted by hand on the development files.
 _STRONG: Final = 2.0  # over the bar
@@ -69,7 +65,6 @@ class Sense:
 
     plain: Mapping[str, Vectors]
     tuned: Mapping[str, Vectors]
-    embed: Callable[[Sequence[str]], Vectors]  # by the tuned model
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +73,7 @@ class Candidate:
     filling: Filling
     features: Mapping[str, float]
     score: float
-    opposite: bool  # the clause's verb undoes what the tool does
-    alien: bool = False  # the clause's verb says plainly that something else is to be done
+    opposite: bool  # the clause's verb undoes what the tool does, or does harm where the tool does none
     plain_action: bool = True  # it does say what is to be done, as "get" and "put" do not
     grounded: bool = True  # the clause says something that may mean a tool, as "ok" and "1" do not
 
@@ -141,16 +135,13 @@ class ToolIndex:
         return {word for text in (*texts, *values) for word in split_name(text) if len(word) > 2}
 
     def rank(
-        self, reading: Reading, recent: Recent, sense: Sense, mood: Mood = Mood.ORDER, bar: float = NONE
+        self, reading: Reading, recent: Recent, sense: Sense, mood: Mood = Mood.ORDER
     ) -> list[Candidate]:
-        """Every usable tool with its filled slots, best first; `bar` is what one must score to be meant."""
+        """Every usable tool with its filled slots, best first."""
         look = _Look(self, reading, sense, mood)
         usable = [(at, tool) for at, tool in enumerate(self.tools) if tool.usable]
         found = [look.candidate(at, tool, fill(tool, reading, recent, look.alike)) for at, tool in usable]
-        ranked = sorted(found, key=lambda candidate: candidate.score, reverse=True)
-        if not _is_decided(ranked, bar):
-            ranked = sorted(look.closer(ranked), key=lambda candidate: candidate.score, reverse=True)
-        return ranked
+        return sorted(found, key=lambda candidate: candidate.score, reverse=True)
 
     def nearest(self, prompt: Vectors, count: int) -> list[ToolProfile]:
         """The tools nearest in meaning to a prompt."""
@@ -178,27 +169,14 @@ class _Look:
     def candidate(self, at: int, tool: ToolProfile, filling: Filling) -> Candidate:
         reading = self.reading
         features = self._features(at, tool, filling)
-        alien = self.mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
         said = [token.low for token in reading.tokens]
-        opposite = bool(reading.verb) and undoes(said, tool.actions)
+        harms = self.said[0] in HARMFUL - tool.words - tool.actions and not features["akin"]
+        opposite = bool(reading.verb) and (harms or undoes(said, tool.actions))
         plain = says_enough(reading.verb, reading.particle)
         near = features["meant"] + features["likeness"]
         grounded = grounds(tool, reading, filling, near)
-        return Candidate(tool, filling, features, _score(features), opposite, alien, plain, grounded)
-
-    def closer(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The likeliest, first of all, compared once more, with the things of the clause called by their slots."""
-        ranked = list(candidates)
-        texts = [_typed(candidate.tool, self.reading, candidate.filling) for candidate in ranked[:_CLOSER]]
-        fresh = [text for text in dict.fromkeys(texts) if text not in self.sense.tuned]
-        vectors = dict(zip(fresh, self.sense.embed(fresh), strict=True)) if fresh else {}
-        for number, text in enumerate(texts):
-            one = ranked[number]
-            vector = vectors[text] if text in vectors else self.sense.tuned[text]
-            typed = float(self.index.purposes[self.index.tools.index(one.tool)] @ vector)
-            features = {**one.features, "typed": typed}
-            ranked[number] = replace(one, features=features, score=_score(features))
-        return ranked
+        score = sum(WEIGHTS[name] * value for name, value in features.items())
+        return Candidate(tool, filling, features, score, opposite, plain, grounded)
 
     def _features(self, at: int, tool: ToolProfile, filling: Filling) -> Mapping[str, float]:
         reading, rows, meant = self.reading, self.index.sentence_rows[at], float(self.purposes[at])
@@ -214,7 +192,6 @@ class _Look:
         kin = not asked and (not self.owned or self.said in tool.phrasal)
         values = (
             meant,
-            meant,  # typed, until it is looked at more closely
             max(map(float, [meant, *self.purposes[self.index.example_rows[at]]])),
             max(float(self.sentences[rows].max()) if self.sentences is not None else 0.0, *chosen, 0.0),
             *surface(tool, reading, filling, unexplained, misplaced, self.verbs),
@@ -233,47 +210,6 @@ def is_certain(best: Candidate, ranked: Sequence[Candidate], bar: float) -> bool
     lead = best.score - max((one.score for one in rivals), default=-math.inf)
     strong = best.own_score >= bar + _STRONG or lead >= _FAR_AHEAD
     return strong and lead >= _AHEAD and best.features["unexplained"] <= _MOST_LEFT_OVER
-
-
-def _is_decided(ranked: Sequence[Candidate], bar: float) -> bool:
-    """Tell if a closer look could neither bring up another tool nor tell whether any is meant."""
-    if not ranked:
-        return True
-    first, *others = ranked
-    ahead = not others or first.score - others[0].score > _LEAD
-    return (ahead and first.own_score > bar + _ROOM) or all(one.own_score < bar - _ROOM for one in ranked)
-
-
-def _score(features: Mapping[str, float]) -> float:
-    return sum(WEIGHTS[name] * value for name, value in features.items())
-
-
-def _typed(tool: ToolProfile, reading: Reading, filling: Filling) -> str:
-    """The clause with what fills a slot of names or words called by the slot: "put patient on medicine"."""
-    called = {
-        at: (split_name(slot.name) if at == min(filling.spans[slot.name]) else [])
-        for slot in tool.slots
-        if slot.kind in ("text", "texts")
-        for at in filling.spans.get(slot.name, ())
-    }
-    words = [called.get(at, [token.low]) for at, token in enumerate(reading.tokens)]
-    return " ".join(word for part in words for word in part)
-
-
-def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Mapping[str, float]) -> bool:
-    """Tell if the verb harms where the tool does not, or is a full verb that nothing of the tool is near to."""
-    verb = stem(reading.verb) if reading.verb else ""
-    if not verb or verb in tool.words or features["akin"]:
-        return False
-    if verb in HARMFUL:
-        return True
-    known = families(reading.verb, reading.particle)
-    if known & _BREAKS and features["foreign"] == 1.0:
-        return not tool.verbs & set(reading.stems)  # "break it open"
-    if known or not says_enough(reading.verb, reading.particle):
-        return False
-    held = any(reading.tokens[at].low == reading.verb for at in filling.used)
-    return not held and verb not in stems_of("tools.vague") and features["meant"] < _OWN_ACTION
 
 
 def _chosen_texts(tool: ToolProfile, filling: Filling) -> list[str]:
@@ -310,3 +246,41 @@ def fingerprint(cards: Sequence[ToolCard]) -> bytes:
     for card in cards:
         digest.update(repr((card.name, card.description, card.parameters, card.examples)).encode())
     return digest.digest()
+
+
+class Knowledge:
+    """The memory from one prompt to the next: catalogues and vectors of names. It is bounded by forgetting."""
+
+    def __init__(self, embedder: Embedder, threshold: float) -> None:
+        self._embedder = embedder
+        self._tuned = embedder.tuned()
+        self.bar = NONE + threshold  # what a tool must score to be meant
+        self._indexes: dict[bytes, ToolIndex] = {}
+        self._names: dict[str, Vectors] = {}
+
+    def index(self, tools: Sequence[ToolCard]) -> ToolIndex:
+        key = fingerprint(tools)
+        if key not in self._indexes:
+            if len(self._indexes) >= _MAX_CATALOGUES:
+                self._indexes.pop(next(iter(self._indexes)))
+            self._indexes[key] = ToolIndex.build(tools, self._embedder, self._tuned)
+        return self._indexes[key]
+
+    def embed(self, texts: Sequence[str], *, tuned: bool = False) -> Vectors:
+        embedder = self._tuned if tuned else self._embedder
+        if isinstance(embedder, CachedEmbedder):
+            return embedder.embed(texts, keep=False)
+        return embedder.embed(texts)
+
+    def embed_names(self, texts: Sequence[str]) -> Vectors:
+        """The same for names of things, which recur from turn to turn."""
+        fresh = [text for text in texts if text not in self._names]
+        if fresh:
+            if len(self._names) > _MAX_NAMES:
+                self._names.clear()
+                fresh = list(texts)
+            self._names.update(zip(fresh, self.embed(fresh), strict=True))
+        return np.stack([self._names[text] for text in texts])
+
+    def knows_word(self, word: str) -> bool:
+        return self._embedder.knows_word(word)

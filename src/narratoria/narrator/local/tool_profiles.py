@@ -27,8 +27,8 @@ _NOBODY: Final = EntityFinder(())
 _FREE_TEXT: Final = en.stems_of("tools.free_text")
 _SAID: Final = en.stems_of("tools.said")
 _SOMEBODY: Final = words("tools.who")
-_WHO: Final = _SOMEBODY | {"name"}
 _GETS: Final = words("tools.gets")
+_WHO: Final = _SOMEBODY | {"name"}
 # Verbs of tools that take down how things are: "the bell is broken". A tool that notes any words is none.
 _ANSWERED: Final = frozenset({Mood.QUESTION, Mood.MUSING, Mood.STATEMENT})
 _BOTH: Final = frozenset({Mood.QUESTION, Mood.MUSING})
@@ -121,21 +121,20 @@ def profile(card: ToolCard) -> ToolProfile:
     described = [read(clause, _NOBODY) for clause in split_clauses(tokenize(card.description))]
     spoken = [reading for reading in (*described, *(reading for reading, _ in readings)) if reading.verb]
     verbs = {en.stem(reading.verb) for reading in spoken} | {en.stem(en.split_name(card.name)[0])}
-    done = {en.stem(word) for slot in slots for word in _done_by_choosing(slot)}
     nouns = (en.content_stems(card.name) | en.content_stems(card.description)) - verbs
     said = set(en.split_name(" ".join((name, card.description, *texts))))
     return ToolProfile(
         card,
         slots,
-        frozenset(verbs | done),
+        frozenset(verbs),
         frozenset((en.stem(reading.verb), reading.particle) for reading in spoken),
-        frozenset(nouns | verbs | done).union(*(slot.words | slot.described for slot in slots)),
+        frozenset(nouns | verbs).union(*(slot.words | slot.described for slot in slots)),
         frozenset(nouns),
         (card.description, name, *texts),
         _validator(card.parameters),
         _families(card, slots, spoken),
         families_of(en.split_name(f"{name} {card.description}")),
-        frozenset(verbs | done | said & {"on", "off", "out"}).union(*map(_set_by, slots)),
+        frozenset(verbs | said & {"on", "off", "out"}).union(*map(_set_by, slots)),
         _answers(card, [reading for reading in described if reading.verb], texts),
         tuple(examples),
         frozenset().union(*map(_fixed, described)),
@@ -154,19 +153,13 @@ def _set_by(slot: Slot) -> set[str]:
     return {*slot.yes, *slot.no, *(en.stem(word) for value in values for word in en.split_name(str(value)))}
 
 
-def _done_by_choosing(slot: Slot) -> list[str]:
-    """The choices that say how something is done name actions: to mince is to cut in the way "minced"."""
-    words = [str(value) for value in slot.choices] if slot.kind == "choice" else []
-    return [word for word in words if word.isalpha() and word.endswith("ed") and len(word) > 4]
-
-
 def _families(card: ToolCard, slots: Sequence[Slot], spoken: Sequence[Reading]) -> frozenset[int]:
     own = [families(reading.verb, reading.particle) for reading in spoken]
     words = [en.split_name(card.name)[0]]
     for slot in slots:
         told = en.split_name(str(slot.schema.get("description", "")))
         words += [word for before, word in pairwise(told) if before == "to"]  # "whom to call"
-        words += [*slot.yes, *slot.no, *_done_by_choosing(slot)]
+        words += [*slot.yes, *slot.no]
     return families_of(words).union(*own)
 
 

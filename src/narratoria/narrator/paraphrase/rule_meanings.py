@@ -80,7 +80,8 @@ class Meanings:
         self._language = rules.language
         self._embedder = embedder
         self._told = {rule.id: rule for rule in rules.rules}
-        self._rules = {rule.id: _vocabulary(rule) for rule in rules.rules}
+        known = ((rule.id, [word for one in rule.patterns for word in one.words]) for rule in rules.rules)
+        self._rules = {name: stems(" ".join(words)) for name, words in known}
         self._verbs = {rule.id: _verbs(rule) for rule in rules.rules}
         owners = _owners(rules.rules)
         self.phrases = list(owners)
@@ -225,10 +226,6 @@ def masked_text(text: str) -> str:
 def stems(text: str) -> set[str]:
     said = (word for word in text.split() if word not in en.STOPWORDS and len(word) > 1)
     return set(map(en.stem, said))
-
-
-def _vocabulary(rule: Rule) -> set[str]:
-    return stems(" ".join(word for pattern in rule.patterns for word in pattern.words))
 
 
 def _verbs(rule: Rule) -> set[str]:

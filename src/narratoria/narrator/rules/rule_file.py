@@ -20,11 +20,7 @@ from narratoria.errors import ArgumentsInvalid, StoryInvalid, StoryProblem
 from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
 from narratoria.narrator.rules.rule_tables import (
-    CONFIRM,
-    OUT_OF_REACH,
-    UNANSWERED,
-    UNCLEAR,
-    UNDONE,
+    LINES,
     CallTemplate,
     CaseTable,
     LanguageTable,
@@ -99,11 +95,12 @@ class Rules:
     closing: tuple[CallTemplate, ...] = ()
     language: Language = ENGLISH
     stage: str = "stage"
-    unavailable: Texts = OUT_OF_REACH  # for a rule that does not say it itself: a tool it needs has failed
-    confirm: Texts = CONFIRM  # before an action of a careful rule that was asked for in other words
-    unclear: Texts = UNCLEAR  # where it is not certain which of the {choices} is meant
-    unanswered: Texts = UNANSWERED  # to a question no rule answers
-    undone: Texts = UNDONE  # of the {rest} of a prompt that was understood in part only
+    # For a rule that does not say it itself: a tool it needs has failed.
+    unavailable: Texts = LINES["unavailable"]
+    confirm: Texts = LINES["confirm"]  # before an action of a careful rule that was asked for in other words
+    unclear: Texts = LINES["unclear"]  # where it is not certain which of the {choices} is meant
+    unanswered: Texts = LINES["unanswered"]  # to a question no rule answers
+    undone: Texts = LINES["undone"]  # of the {rest} of a prompt that was understood in part only
     tables: Sequence[Mapping[str, Any]] = ()  # the rules as they are written, for messages about them
 
     def name_of(self, key: str) -> str:
@@ -124,14 +121,8 @@ class Rules:
 
     def without_english(self, lines: Texts) -> Rules:
         """The rules with these lines in place of the English ones that the file leaves as they are."""
-        return replace(
-            self,
-            unavailable=lines if self.unavailable == OUT_OF_REACH else self.unavailable,
-            confirm=lines if self.confirm == CONFIRM else self.confirm,
-            unclear=lines if self.unclear == UNCLEAR else self.unclear,
-            unanswered=lines if self.unanswered == UNANSWERED else self.unanswered,
-            undone=lines if self.undone == UNDONE else self.undone,
-        )
+        changed: dict[str, Any] = {key: lines for key, own in LINES.items() if getattr(self, key) == own}
+        return replace(self, **changed)
 
     @property
     def calls(self) -> list[CallTemplate]:
@@ -194,12 +185,8 @@ class RulesReader:
             self.calls(file.closing, set(), "finally"),
             language,
             file.stage,
-            unavailable=_texts(file.unavailable) or OUT_OF_REACH,
-            confirm=_texts(file.confirm) or CONFIRM,
-            unclear=_texts(file.unclear) or UNCLEAR,
-            unanswered=_texts(file.unanswered) or UNANSWERED,
-            undone=_texts(file.undone) or UNDONE,
             tables=self.data["rule"],
+            **{key: _texts(getattr(file, key)) or lines for key, lines in LINES.items()},
         )
 
     def file(self) -> RulesTable | None:

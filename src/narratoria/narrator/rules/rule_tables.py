@@ -15,11 +15,8 @@ from narratoria.tools.schema.tables import Table
 
 Texts: TypeAlias = tuple[str, ...]
 
-OUT_OF_REACH: Final = ("That is out of reach just now.",)
-CONFIRM: Final = ("That cannot be undone. If you mean it, say so plainly.",)
-UNCLEAR: Final = ("Do you mean {choices}?",)
-UNANSWERED: Final = tuple(entry("rule_lines.unanswered"))
-UNDONE: Final = ("Nothing comes of the rest, for now: “{rest}”.",)
+# The lines of a story in English, by the keys that replace them.
+LINES: Final[dict[str, Texts]] = {key: tuple(lines) for key, lines in entry("rule_lines.by_key").items()}
 
 
 class CallTemplate(Table, frozen=True, kw_only=True):
@@ -84,8 +81,8 @@ class RulesTable(Table, frozen=True, kw_only=True):
     stage: str = "stage"
     closing: tuple[CallTemplate, ...] = msgspec.field(name="finally", default=())
     rule: tuple[RuleTable, ...] = ()
-    unavailable: str | Texts = OUT_OF_REACH
-    confirm: str | Texts = CONFIRM
-    unclear: str | Texts = UNCLEAR
-    unanswered: str | Texts = UNANSWERED
-    undone: str | Texts = UNDONE
+    unavailable: str | Texts = LINES["unavailable"]
+    confirm: str | Texts = LINES["confirm"]
+    unclear: str | Texts = LINES["unclear"]
+    unanswered: str | Texts = LINES["unanswered"]
+    undone: str | Texts = LINES["undone"]

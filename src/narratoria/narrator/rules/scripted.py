@@ -30,6 +30,7 @@ from narratoria.narrator.rules.rule_tables import CallTemplate, Texts
 from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.state import merge, plain
 from narratoria.tools.contract.conditions import SAID
+from narratoria.tools.schema.excerpts import shorten
 
 _QUALMS: Final = pattern("story_rules.qualms")
 _WISHES: Final = pattern("story_rules.wishes")
@@ -103,10 +104,10 @@ class ScriptedNarrator:
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         actions, missed = self.understand(request)
         if not actions:
-            raise NoMatch(f"no rule fits {_short(request.prompt)!r}")
+            raise NoMatch(f"no rule fits {shorten(request.prompt, 80)!r}")
         resorts = self._defers and any(action.rule.fallback for action in actions)
         if resorts or (self._whole and missed):
-            raise NoMatch(f"no rule fits the whole of {_short(request.prompt)!r}")
+            raise NoMatch(f"no rule fits the whole of {shorten(request.prompt, 80)!r}")
         plan = self.compose(request, actions)
         told = [part for part in (plan.narrative, self.undone(missed, request)) if part]
         return msgspec.structs.replace(plan, narrative=" ".join(told) or None)
@@ -115,7 +116,7 @@ class ScriptedNarrator:
         """A sentence about the parts of the prompt that are not done; parts that were ruled out are left out."""
         wanted = [part for part in missed if mood(word_list(part)) is not Mood.RULED_OUT]
         texts = self.rules.undone
-        rest = _short(", ".join(" ".join(part.replace("_", " ").split()) for part in wanted))
+        rest = shorten(", ".join(" ".join(part.replace("_", " ").split()) for part in wanted), 80)
         text = texts[len(request.history) % len(texts)] if rest else ""
         return str(fill(text, {"rest": rest}, request.state))
 
@@ -164,14 +165,14 @@ class ScriptedNarrator:
                 missed.append(pieces[at])
                 at += 1
                 continue
-            best = self._without_other_deeds(best, fits, pieces[at:], disabled)
+            best = self._without_other_actions(best, fits, pieces[at:], disabled)
             yield best.action
             at, verb = at + best.clauses, best.words
             state = foresee(best.action, state)
             if best.action.ends:
                 return
 
-    def _without_other_deeds(
+    def _without_other_actions(
         self, best: _Fit, fits: Sequence[_Fit | None], pieces: list[str], disabled: frozenset[str]
     ) -> _Fit:
         """`best`, or the same rule for fewer clauses: `...` in a pattern may skip words, but no action of its own."""
@@ -352,7 +353,3 @@ def _narrative(actions: list[Action], turn: int, unavailable: Texts) -> str:
 def _choose(texts: Texts, action: Action, turn: int) -> str:
     """One of the variants: another each turn, the same one when a turn is replayed."""
     return str(fill(texts[turn % len(texts)], action.groups, action.state)) if texts else ""
-
-
-def _short(prompt: str) -> str:
-    return prompt if len(prompt) <= 80 else prompt[:79] + "…"
