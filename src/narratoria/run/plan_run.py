@@ -282,17 +282,24 @@ class PlanRun:
         if call.approval:
             record.approval = True
         started = time.perf_counter()
-        if self.earlier and (before := self.earlier.get(call.tool_id)) is not None:
-            made = self.attempts.get(call.tool_id, 0)
-            started = go_on(record, before, made, started)
-            if made and before.verdict == CANCELLED:  # it was interrupted, and has the retries that are left
-                record.policy = _policy(call.retry_policy.max_retries, call.retry_policy.backoff_ms, made)
+        if self.earlier:
+            started = self._gone_on(call, record, started)
         self.underway[call.tool_id] = (record, started)
         result = await self.owner.executor.execute(tool, args, session=self.owner.session, call=record)
         if not result.success:
             self.attempts[call.tool_id] = record.attempts
         del self.underway[call.tool_id]  # a record kept for every call of a long plan is a fifth of its cost
         return call_result(call.tool_id, result, record, time.perf_counter() - started)
+
+    def _gone_on(self, call: PlannedCall, record: Call, started: float) -> float:
+        """Let a call go on from its earlier executions, if there were any; return when it began."""
+        before = self.earlier.get(call.tool_id)
+        if before is None:
+            return started
+        made = self.attempts.get(call.tool_id, 0)
+        if made and before.verdict == CANCELLED:  # it was interrupted, and has the retries that are left
+            record.policy = _policy(call.retry_policy.max_retries, call.retry_policy.backoff_ms, made)
+        return go_on(record, before, made, started)
 
     def _without_running(
         self,
