@@ -253,12 +253,7 @@ class PlanRun:
             outputs = {one: results[one].output for one in needed}
         args = call.input
         if call.tool_id in self.marked:
-            problems: list[str] = []
-            args = substitute(args, outputs, problems)
-            if not problems and type(args) is not dict:
-                problems.append("input: the reference gives no object")
-            elif not problems and (excess := too_large(args)) is not None:
-                problems.append(excess)
+            args, problems = _substituted(args, outputs)
             if problems:
                 reason = f"{tool.name}: {'; '.join(problems)}"
                 return self._without_running(call, "failed", INVALID_ARGUMENTS, reason, problems)
@@ -353,3 +348,14 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 def _policy(max_retries: int, backoff_ms: int, spent: int = 0) -> RetryPolicy:
     unwritten = (max_retries, backoff_ms) == (_UNWRITTEN.max_retries, _UNWRITTEN.backoff_ms)
     return plan_policy(max(0, max_retries - spent), backoff_ms, general=unwritten)
+
+
+def _substituted(given: JsonObject, outputs: dict[str, JsonObject | None]) -> tuple[Any, list[str]]:
+    """The input with outputs in place of references to them, and what is wrong with it."""
+    problems: list[str] = []
+    args = substitute(given, outputs, problems)
+    if not problems and type(args) is not dict:
+        problems.append("input: the reference gives no object")
+    elif not problems and (excess := too_large(args)) is not None:
+        problems.append(excess)
+    return args, problems
