@@ -162,6 +162,7 @@ def test_events_and_notices_of_dev_stand_above_the_line_that_is_typed(
     game.sees(half[-COLUMNS // 2 :].rstrip())
     rules.write_text(rules.read_text().replace("as before", "as ever").replace('["look"]', '["look ..."]'))
     game.sees("narrator.toml saved; the story goes on with it")
+    game.sees("mud")  # the line is shown again
     game.type("here\r")
     game.sees("A field, as ever.")
     screen = game.screen()

@@ -268,6 +268,8 @@ def test_a_plan_does_not_retry_what_cannot_get_better() -> None:
         "PRECONDITION_FAILED",
         "CANCELLED",
         "DEADLINE_EXCEEDED",
+        "QUOTA_EXCEEDED",
+        "OVERLOADED",
     } == HOPELESS
     for code in HOPELESS:
         assert not plan_policy(3, 100).allows(error(code, source="runtime"), 0)

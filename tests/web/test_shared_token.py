@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from narratoria.web.metrics import COUNTERS, GAUGES, Metrics
+from narratoria.web.metrics import COUNTERS, GAUGES, OF_SHARES, Metrics
 from narratoria.web.shared_token import SharedToken
 
 
@@ -45,11 +45,14 @@ def test_figures_are_in_the_text_format() -> None:
     metrics.add("takeovers")
     metrics.turn(0.2)
     metrics.turn(99)
-    lines = metrics.render(dict.fromkeys(GAUGES, 1.5)).splitlines()
+    lines = metrics.render(dict.fromkeys([*GAUGES, *OF_SHARES], 1.5)).splitlines()
     assert "narratoria_takeovers_total 1" in lines and "narratoria_turns_total 2" in lines
     assert 'narratoria_turn_seconds_bucket{le="0.25"} 1' in lines
     assert (
         'narratoria_turn_seconds_bucket{le="+Inf"} 2' in lines and "narratoria_turn_seconds_count 2" in lines
     )
     assert "narratoria_peers 1.5" in lines
-    assert sum(line.startswith("# TYPE") for line in lines) == len(COUNTERS) + len(GAUGES) + 1
+    assert (
+        sum(line.startswith("# TYPE") for line in lines) == len(COUNTERS) + len(OF_SHARES) + len(GAUGES) + 1
+    )
+    assert "narratoria_turns_refused_total 1.5" in lines

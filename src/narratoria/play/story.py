@@ -179,9 +179,15 @@ class _Reading:
         names = {tool.name for tool in tools}
         narrators: tuple[str, ...] = self.attempt(file.narrators, tuple(USUAL))
         rules = self.attempt(lambda: self._rules(needed=RULES in narrators), None)
-        lore, unread = texts(root / "lore")
+        lore, unread_lore = texts(root / "lore")
+        told = len(self.problems)
         sources = ToolSources(self.attempt(file.servers, ServerFile()), self.attempt(file.apis, ApiFile()))
         skills: dict[str, JsonObject] = self.attempt(file.skills, {})
+        unread = len(self.problems) > told  # then any prefix may be one of theirs
+
+        def foreign(prefix: str) -> bool:
+            return unread or prefix in sources.names or prefix in skills
+
         by_skill = {str(tool.manifest.get("skill") or tool.name) for tool in tools}
         self.attempt(lambda: check_guides(root / "skills", by_skill, skills), None)
         made = Story(
@@ -201,16 +207,12 @@ class _Reading:
             state=self.attempt(file.state, {}),
             panel=self.attempt(file.panel, ()),
             permissions=self.attempt(lambda: file.strings("permissions"), ()),
-            approval=self.attempt(
-                lambda: file.approval(names | {stage.name}, sources.names | skills.keys()), ApprovalRules()
-            ),
+            approval=self.attempt(lambda: file.approval(names | {stage.name}, foreign), ApprovalRules()),
             tools=tools,
             resources=self.attempt(lambda: file.resources(names), {}),
-            free_tools=self.attempt(
-                lambda: file.free_tools(names | {stage.name}, sources.names | skills.keys()), ()
-            ),
+            free_tools=self.attempt(lambda: file.free_tools(names | {stage.name}, foreign), ()),
             lore=lore,
-            unread_lore=tuple(unread),
+            unread_lore=tuple(unread_lore),
             skills=skills,
             sources=sources,
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -148,7 +147,7 @@ class StoryFile:
             )
         return {name: _json_state(one, self, f"skills.{name}") for name, one in given.items()}
 
-    def approval(self, known: set[str], prefixes: AbstractSet[str]) -> ApprovalRules:
+    def approval(self, known: set[str], foreign: Callable[[str], bool]) -> ApprovalRules:
         """Return the rules for approvals: one for all tools, or a table with one for each."""
         given = self.data.get("approval", {})
         table = {DEFAULT: given} if isinstance(given, str) else given
@@ -165,7 +164,7 @@ class StoryFile:
             if (
                 name != DEFAULT
                 and name not in known
-                and not (dot and prefix in prefixes | self._own_skills())
+                and not (dot and (foreign(prefix) or prefix in self._own_skills()))
             ):
                 raise self.fail(key, f"there is no tool {name!r}; {did_you_mean(name, known)}")
         return ApprovalRules(table)
@@ -173,11 +172,11 @@ class StoryFile:
     def _own_skills(self) -> set[str]:
         return {path.name for path in (self.path.parent / "skills").glob("*/")}
 
-    def free_tools(self, known: set[str], prefixes: AbstractSet[str]) -> tuple[str, ...]:
+    def free_tools(self, known: set[str], foreign: Callable[[str], bool]) -> tuple[str, ...]:
         names = self.strings("free_tools")
         for name in names:
             prefix, dot, _ = name.partition(".")
-            if name not in known and not (dot and prefix in prefixes | self._own_skills()):
+            if name not in known and not (dot and (foreign(prefix) or prefix in self._own_skills())):
                 raise self.fail("free_tools", f"tools/{name} does not exist; {did_you_mean(name, known)}")
         return names
 

@@ -70,6 +70,7 @@ class Shares:
         return Share(self, session, player)
 
     def meters(self, kind: str, name: str, quota: Quota) -> Meters:
+        """Return the meters of a player, a session or a tool, made when they are first asked for."""
         found = self._meters.get((kind, name))
         if found is None:
             if len(self._meters) >= MOST_REMEMBERED:
@@ -84,6 +85,7 @@ class Shares:
             del self._meters[key]
 
     def queue_of(self, tool: str, most: int) -> FairQueue:
+        """Return the queue for the places of a tool, of which at most so many run at a time."""
         return self._tools.setdefault(tool, FairQueue(most, clock=self.clock))
 
     def check(self) -> None:

@@ -100,7 +100,7 @@ class _Stock:
         fitting = [call for call in calls if call is not None and tool.accepts(call.input)]
         best = max(fitting, key=lambda call: call.likely, default=None)
         if best is not None:
-            self.taken |= {(tool.card.name, value) for value in best.input.values()}
+            self.taken |= {(tool.card.name, one) for one in best.input.values() if isinstance(one, str)}
         return best
 
     def _filled(self, tool: ToolProfile, shown: Mapping[str, Any]) -> NearCall | None:
