@@ -86,7 +86,8 @@ def test_check_names_the_fault_of_every_hostile_tool(narratoria: Any, tool: Host
         if tool.path.stem.startswith("daemon")
         else tool  # seconds each
         for tool in HOSTILE
-        if tool.path.stem not in AT_ONCE
+        # The last is found only by a program that adopts orphans, as the command line does (docs/protocol.md).
+        if tool.path.stem not in {*AT_ONCE, "daemon-without-marks"}
     ],
     ids=lambda tool: tool.path.stem,
 )
