@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 GRACE: Final = 15.0  # how long a cancelled call may take to clean up, its processes included
 
+# A signal that comes between Python's last look for one and the wait of the main thread does not end that wait.
+_LOOK: Final = 0.2  # seconds between two looks
+
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in the loop of the process and return its result. Ctrl+C cancels it, waits until it has cleaned
@@ -67,7 +70,12 @@ class _BackgroundLoop:
 
         self._loop.call_soon_threadsafe(start)
         try:
-            return outcome.result()
+            while True:
+                try:
+                    return outcome.result(_LOOK)
+                except TimeoutError:
+                    if outcome.done():  # the call's own, or it came just now
+                        return outcome.result()
         except BaseException:
             if not outcome.done():  # the wait was interrupted, not the call
                 self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
